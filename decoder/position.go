@@ -1,0 +1,69 @@
+package decoder
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+
+	"github.com/jackc/pglogrepl"
+)
+
+// Position says where in the history of one server an event stands. It is the
+// same on every delivery of the event and differs between any two events.
+type Position struct {
+	// CommitLSN is the start of the commit record of the event's transaction.
+	// It grows from transaction to transaction in the order of the stream.
+	CommitLSN pglogrepl.LSN
+	// Index counts the changes of the transaction from 0, as the server sends
+	// them.
+	Index uint32
+	// CommitTime is in microseconds since the Unix epoch. It takes no part in
+	// the order; it tells two histories of one server apart that used the same
+	// LSNs, as after a restored backup.
+	CommitTime int64
+}
+
+// positionLength is the length of the text form: 16, 8 and 16 hex digits.
+const positionLength = 16 + 1 + 8 + 1 + 16
+
+// String returns the text form, as it stands in the record header: commit LSN,
+// index and commit time in hex digits of fixed width, so that the order of the
+// texts is the order of the positions.
+func (p Position) String() string { return string(p.Append(nil)) }
+
+// Append appends the text form to b.
+func (p Position) Append(b []byte) []byte {
+	b = appendHex(b, uint64(p.CommitLSN), 16)
+	b = appendHex(append(b, '-'), uint64(p.Index), 8)
+	return appendHex(append(b, '-'), uint64(p.CommitTime), 16)
+}
+
+func appendHex(b []byte, v uint64, digits int) []byte {
+	const hex = "0123456789abcdef"
+	for shift := 4 * (digits - 1); shift >= 0; shift -= 4 {
+		b = append(b, hex[v>>shift&0xf])
+	}
+	return b
+}
+
+// ParsePosition reads the text form.
+func ParsePosition(s string) (Position, error) {
+	if len(s) != positionLength || s[16] != '-' || s[25] != '-' {
+		return Position{}, fmt.Errorf("%q is not a position", s)
+	}
+	lsn, err1 := strconv.ParseUint(s[:16], 16, 64)
+	index, err2 := strconv.ParseUint(s[17:25], 16, 32)
+	commitTime, err3 := strconv.ParseUint(s[26:], 16, 64)
+	if err1 != nil || err2 != nil || err3 != nil {
+		return Position{}, fmt.Errorf("%q is not a position", s)
+	}
+	return Position{CommitLSN: pglogrepl.LSN(lsn), Index: uint32(index), CommitTime: int64(commitTime)}, nil
+}
+
+// Compare returns -1, 0 or 1 as p stands before, at or behind q in the stream.
+func (p Position) Compare(q Position) int {
+	return cmp.Or(cmp.Compare(p.CommitLSN, q.CommitLSN), cmp.Compare(p.Index, q.Index))
+}
+
+// IsZero reports whether p is the zero value, which no event has.
+func (p Position) IsZero() bool { return p == Position{} }
