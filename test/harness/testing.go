@@ -1,0 +1,146 @@
+//go:build linux || darwin
+
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Main runs a package's tests and closes the shared servers:
+//
+//	func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
+//
+// Without it they end a moment after the test process.
+func Main(m *testing.M) int {
+	code := m.Run()
+	if err := closeShared(); err != nil {
+		fmt.Fprintln(os.Stderr, "harness:", err)
+		return max(code, 1)
+	}
+	return code
+}
+
+// shared is what the tests of this process have in common.
+var shared struct {
+	sync.Mutex
+	postgres *Postgres
+	kafka    map[int]*Kafka // by number of brokers
+}
+
+func closeShared() error {
+	shared.Lock()
+	defer shared.Unlock()
+	var err error
+	if shared.postgres != nil {
+		err = shared.postgres.Close()
+	}
+	for _, k := range shared.kafka {
+		err = errors.Join(err, k.Close())
+	}
+	shared.postgres, shared.kafka = nil, nil
+	return err
+}
+
+// SharedPostgres returns the server that the tests of this process share. A
+// test must not stop it or change its settings.
+func SharedPostgres(t testing.TB) *Postgres {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.postgres == nil {
+		p, err := StartPostgres(t.Context(), PostgresConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		shared.postgres = p
+	}
+	return shared.postgres
+}
+
+// NewPostgres starts a server for one test.
+func NewPostgres(t testing.TB, config PostgresConfig) *Postgres {
+	t.Helper()
+	p, err := StartPostgres(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the end of PostgreSQL's log:\n%s", tail(p.LogPath(), 40))
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// NewDatabase creates a database with a name of its own. When the test ends it
+// is dropped, with its slots.
+func NewDatabase(t testing.TB, p *Postgres) string {
+	t.Helper()
+	name := Name(t)
+	if err := p.Exec(t.Context(), superuser, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if !p.Running() {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		if err := p.DropDatabase(ctx, name); err != nil {
+			t.Error(err)
+		}
+	})
+	return name
+}
+
+// DropDatabase drops a database, its slots and whoever uses them.
+func (p *Postgres) DropDatabase(ctx context.Context, name string) error {
+	return poll(ctx, 20*time.Millisecond, func() error {
+		// A slot cannot be dropped before its walsender has gone.
+		const dropSlots = `SELECT count(*) FROM (
+			SELECT CASE WHEN active THEN pg_terminate_backend(active_pid)::text
+			            ELSE pg_drop_replication_slot(slot_name)::text END
+			FROM pg_replication_slots WHERE database = $1) AS dropped`
+		if err := p.Exec(ctx, superuser, dropSlots, name); err != nil {
+			return err
+		}
+		return p.Exec(ctx, superuser, "DROP DATABASE IF EXISTS "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)")
+	})
+}
+
+var (
+	namesGiven  atomic.Uint32
+	notForNames = regexp.MustCompile(`[^a-z0-9]+`)
+)
+
+// Name returns a name that no other test of this process has, lower case and
+// short enough for a database, a slot, a role, a topic or a consumer group.
+func Name(t testing.TB) string {
+	test := notForNames.ReplaceAllString(strings.ToLower(strings.TrimPrefix(t.Name(), "Test")), "_")
+	return fmt.Sprintf("t%d_%s", namesGiven.Add(1), test[:min(len(test), 32)])
+}
+
+// Eventually waits until condition returns nil, and fails the test with its
+// last error when that takes longer than timeout.
+func Eventually(t testing.TB, timeout time.Duration, condition func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), timeout, fmt.Errorf("not within %s", timeout))
+	defer cancel()
+	if err := poll(ctx, 20*time.Millisecond, condition); err != nil {
+		t.Fatal(err)
+	}
+}
