@@ -22,8 +22,8 @@ type Entry struct {
 	// complete: the end of a transaction, or the server's position in a
 	// keepalive between transactions.
 	Marker pglogrepl.LSN
-	// CommitTime belongs to a marker: when the last transaction in front of it
-	// that held an event of this chunk was committed; zero if none did.
+	// CommitTime belongs to a marker: when the newest transaction that it
+	// completes and that held an event was committed; zero if none did.
 	CommitTime time.Time
 }
 

@@ -11,16 +11,17 @@ const (
 	tagText = 't'
 )
 
-// cursor reads a message from front to back. A read beyond the end sets short
-// and yields zero, as does every read after it, so that callers check once.
+// cursor reads a message from front to back. A read beyond the end sets
+// malformed and yields zero, as does every read after it, so that callers check
+// once.
 type cursor struct {
-	rest  []byte
-	short bool
+	rest      []byte
+	malformed bool
 }
 
 func (r *cursor) next(n uint32) []byte {
-	if r.short || uint64(n) > uint64(len(r.rest)) {
-		r.short = true
+	if r.malformed || uint64(n) > uint64(len(r.rest)) {
+		r.malformed = true
 		return nil
 	}
 	v := r.rest[:n]
@@ -56,11 +57,19 @@ func (r *cursor) uint64() uint64 {
 	return 0
 }
 
+// end requires that nothing follows. What the server did not promise is not
+// guessed at.
+func (r *cursor) end() {
+	if len(r.rest) > 0 {
+		r.malformed = true
+	}
+}
+
 // string reads up to and including a zero byte, and returns what is before it.
 func (r *cursor) string() string {
 	i := bytes.IndexByte(r.rest, 0)
-	if r.short || i < 0 {
-		r.short = true
+	if r.malformed || i < 0 {
+		r.malformed = true
 		return ""
 	}
 	s := string(r.rest[:i])
@@ -70,7 +79,7 @@ func (r *cursor) string() string {
 
 // column reads one column of a tuple; null tells NULL from an empty text. Only
 // the text form is asked for, and an unchanged out-of-line value cannot occur
-// in an INSERT, so any other tag is malformed and sets short.
+// in an INSERT, so any other tag is wrong.
 func (r *cursor) column() (value []byte, null bool) {
 	switch r.uint8() {
 	case tagNull:
@@ -78,14 +87,14 @@ func (r *cursor) column() (value []byte, null bool) {
 	case tagText:
 		return r.next(r.uint32()), false
 	}
-	r.short = true
+	r.malformed = true
 	return nil, true
 }
 
 // tuple reads a whole tuple and returns its number of columns.
 func (r *cursor) tuple() int {
 	n := int(r.uint16())
-	for i := 0; i < n && !r.short; i++ {
+	for i := 0; i < n && !r.malformed; i++ {
 		r.column()
 	}
 	return n

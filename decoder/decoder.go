@@ -79,8 +79,8 @@ func (d *Decoder) Decode(msg []byte, c *Chunk) error {
 	default:
 		return fmt.Errorf("%w: type 0x%02x", ErrMalformed, kind)
 	}
-	if r.short {
-		return fmt.Errorf("%w: type %q cut short at %d bytes", ErrMalformed, kind, len(msg))
+	if r.malformed {
+		return fmt.Errorf("%w: type %q of %d bytes", ErrMalformed, kind, len(msg))
 	}
 	return err
 }
@@ -96,15 +96,19 @@ func (d *Decoder) Keepalive(walEnd pglogrepl.LSN, c *Chunk) {
 }
 
 func (d *Decoder) begin(r *cursor) error {
-	if d.tx.open {
-		return fmt.Errorf("%w: Begin inside a transaction", ErrMalformed)
-	}
 	commitLSN := pglogrepl.LSN(r.uint64())
 	commitTime := int64(r.uint64()) + postgresEpoch
 	r.uint32() // xid
-	if !r.short {
-		d.tx = transaction{open: true, commitLSN: commitLSN, commitTime: commitTime}
+	r.end()
+	switch {
+	case r.malformed:
+		return nil
+	case d.tx.open:
+		return fmt.Errorf("%w: Begin inside a transaction", ErrMalformed)
+	case commitLSN == 0:
+		return fmt.Errorf("%w: Begin without a commit LSN", ErrMalformed)
 	}
+	d.tx = transaction{open: true, commitLSN: commitLSN, commitTime: commitTime}
 	return nil
 }
 
@@ -113,8 +117,9 @@ func (d *Decoder) commit(r *cursor, c *Chunk) error {
 	commitLSN := pglogrepl.LSN(r.uint64())
 	endLSN := pglogrepl.LSN(r.uint64())
 	r.uint64() // commit time, as in Begin
+	r.end()
 	switch {
-	case r.short:
+	case r.malformed:
 		return nil
 	case !d.tx.open:
 		return fmt.Errorf("%w: Commit outside a transaction", ErrMalformed)
@@ -134,12 +139,13 @@ func (d *Decoder) commit(r *cursor, c *Chunk) error {
 
 func (d *Decoder) insert(r *cursor, c *Chunk) error {
 	oid := r.uint32()
-	if r.uint8() != 'N' && !r.short {
+	if r.uint8() != 'N' && !r.malformed {
 		return fmt.Errorf("%w: Insert without a new tuple", ErrMalformed)
 	}
 	tuple := r.rest
 	columns := r.tuple()
-	if r.short {
+	r.end()
+	if r.malformed {
 		return nil
 	}
 	if !d.tx.open {
@@ -157,7 +163,7 @@ func (d *Decoder) insert(r *cursor, c *Chunk) error {
 		return fmt.Errorf("%w: Insert of %d columns into %s, which has %d", ErrMalformed, columns, rel.Table, len(rel.Columns))
 	}
 	d.tx.events = true
-	c.event(Row{relation: rel, tuple: tuple[:len(tuple)-len(r.rest)]}, position)
+	c.event(Row{relation: rel, tuple: tuple}, position)
 	return nil
 }
 
@@ -166,7 +172,10 @@ func (d *Decoder) insert(r *cursor, c *Chunk) error {
 func (d *Decoder) message(r *cursor) error {
 	transactional := r.uint8()&1 != 0
 	r.uint64() // LSN
-	if r.short || !transactional {
+	r.string() // prefix
+	r.next(r.uint32())
+	r.end()
+	if r.malformed || !transactional {
 		return nil
 	}
 	if !d.tx.open {
@@ -191,13 +200,14 @@ func (d *Decoder) relation(r *cursor) error {
 	rel.Name = r.string()
 	r.uint8() // replica identity
 	n := int(r.uint16())
-	for i := 0; i < n && !r.short; i++ {
+	for i := 0; i < n && !r.malformed; i++ {
 		r.uint8() // flags: part of the key
 		column := Column{Name: r.string(), Type: r.uint32()}
 		r.uint32() // type modifier
 		rel.Columns = append(rel.Columns, column)
 	}
-	if r.short {
+	r.end()
+	if r.malformed {
 		return nil
 	}
 	table, ours := d.table(rel.OID, rel.Schema, rel.Name)

@@ -34,7 +34,7 @@ func (r Row) Field(f Field) []byte {
 		c.column()
 	}
 	value, null := c.column()
-	if null || c.short {
+	if null || c.malformed {
 		return nil
 	}
 	return value
@@ -47,7 +47,7 @@ func (r Row) Columns(yield func(column Column, value []byte) bool) {
 	c.uint16()
 	for _, column := range r.relation.Columns {
 		value, _ := c.column()
-		if c.short || !yield(column, value) {
+		if c.malformed || !yield(column, value) {
 			return
 		}
 	}
