@@ -224,9 +224,13 @@ func (d *Decoder) relation(r *cursor) error {
 }
 
 // table finds the configured table that a relation stands for. The OID comes
-// first: a table that was renamed is still ours, and rows written before a
-// table was dropped and made again carry the old OID under the same name.
+// first: a table that was renamed is still ours, also if it was known by its
+// name until then, and rows written before a table was dropped and made again
+// carry the old OID under the same name.
 func (d *Decoder) table(oid uint32, schema, name string) (Table, bool) {
+	if known := d.relations[oid]; known != nil {
+		return known.Table, true
+	}
 	for _, t := range d.tables {
 		if t.OID == oid && oid != 0 {
 			return t, true
