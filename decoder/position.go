@@ -3,7 +3,7 @@ package decoder
 import (
 	"cmp"
 	"fmt"
-	"strconv"
+	"strings"
 
 	"github.com/jackc/pglogrepl"
 )
@@ -38,26 +38,39 @@ func (p Position) Append(b []byte) []byte {
 	return appendHex(append(b, '-'), uint64(p.CommitTime), 16)
 }
 
-func appendHex(b []byte, v uint64, digits int) []byte {
-	const hex = "0123456789abcdef"
-	for shift := 4 * (digits - 1); shift >= 0; shift -= 4 {
-		b = append(b, hex[v>>shift&0xf])
-	}
-	return b
-}
-
-// ParsePosition reads the text form.
+// ParsePosition reads the text form, and nothing but what String writes.
 func ParsePosition(s string) (Position, error) {
 	if len(s) != positionLength || s[16] != '-' || s[25] != '-' {
 		return Position{}, fmt.Errorf("%q is not a position", s)
 	}
-	lsn, err1 := strconv.ParseUint(s[:16], 16, 64)
-	index, err2 := strconv.ParseUint(s[17:25], 16, 32)
-	commitTime, err3 := strconv.ParseUint(s[26:], 16, 64)
-	if err1 != nil || err2 != nil || err3 != nil {
+	lsn, ok1 := parseHex(s[:16])
+	index, ok2 := parseHex(s[17:25])
+	commitTime, ok3 := parseHex(s[26:])
+	if !ok1 || !ok2 || !ok3 {
 		return Position{}, fmt.Errorf("%q is not a position", s)
 	}
 	return Position{CommitLSN: pglogrepl.LSN(lsn), Index: uint32(index), CommitTime: int64(commitTime)}, nil
+}
+
+// hexDigits are in lower case only: the upper case has another order as text.
+const hexDigits = "0123456789abcdef"
+
+func appendHex(b []byte, v uint64, digits int) []byte {
+	for shift := 4 * (digits - 1); shift >= 0; shift -= 4 {
+		b = append(b, hexDigits[v>>shift&0xf])
+	}
+	return b
+}
+
+func parseHex(s string) (v uint64, ok bool) {
+	for i := range len(s) {
+		digit := strings.IndexByte(hexDigits, s[i])
+		if digit < 0 {
+			return 0, false
+		}
+		v = v<<4 | uint64(digit)
+	}
+	return v, true
 }
 
 // Compare returns -1, 0 or 1 as p stands before, at or behind q in the stream.
