@@ -1,0 +1,110 @@
+package publisher
+
+import (
+	"time"
+
+	"github.com/IBM/sarama"
+
+	"github.com/outbox-cdc/outbox-cdc/decoder"
+)
+
+const (
+	// maxBatchBytes bounds a batch before compression. It stays well below the
+	// default limit of a broker, 1 MiB.
+	maxBatchBytes = 512 << 10
+	// maxRequestBytes bounds what goes into one request, one large batch
+	// excepted.
+	maxRequestBytes = 1 << 20
+	// minCompressBytes is the size from which a batch is compressed; below, it
+	// costs more than it saves.
+	minCompressBytes = 2 << 10
+
+	minBlockBytes = 4 << 10
+	maxBlockBytes = 128 << 10
+)
+
+// batch is a run of consecutive records of one partition with the memory of
+// their rows. It is sent, retried and acknowledged as one.
+type batch struct {
+	records []record
+	// block is the memory that the next rows go to. Full blocks are reached
+	// through the rows alone.
+	block []byte
+	// held is the memory of the blocks and records.
+	held int64
+	// bytes estimates the size on the wire before compression.
+	bytes int
+
+	// wire is what is sent; nil until the batch has its sequence numbers, and
+	// again when the partition has been acquired anew. It is never changed in
+	// between: a retry sends the same bytes.
+	wire *sarama.RecordBatch
+	// attempts counts the sends of wire; firstAttempt is the time of the first.
+	attempts     int
+	firstAttempt time.Time
+	// doubt says that wire may be in the partition: some attempt was neither
+	// acknowledged nor refused before the append.
+	doubt bool
+
+	// poison, on a batch of one record, keeps that record from being sent.
+	poison *Poison
+}
+
+// add copies a record into the batch and returns the memory that it took.
+func (b *batch) add(r record) int64 {
+	before := b.held
+	if need := r.row.Bytes(); need > cap(b.block)-len(b.block) {
+		size := max(need, min(max(minBlockBytes, 2*cap(b.block)), maxBlockBytes))
+		b.block = make([]byte, 0, size)
+		b.held += int64(size)
+	}
+	r.row, b.block = r.row.AppendTo(b.block)
+	b.records = append(b.records, r)
+	b.held += recordOverhead
+	b.bytes += r.wireBytes()
+	return b.held - before
+}
+
+// full reports whether another record of n bytes has to go to a new batch.
+func (b *batch) full(n int) bool { return len(b.records) > 0 && b.bytes+n > maxBatchBytes }
+
+// last returns the position of the newest record.
+func (b *batch) last() decoder.Position { return b.records[len(b.records)-1].position }
+
+// reset makes the batch one that was never sent.
+func (b *batch) reset() {
+	b.wire = nil
+	b.attempts = 0
+	b.doubt = false
+}
+
+// split divides a batch that is too large as a whole. Sequence numbers, if it
+// has any, stay with their records.
+func (b *batch) split(codec sarama.CompressionCodec) (left, right *batch) {
+	half := len(b.records) / 2
+	left, right = &batch{records: b.records[:half:half]}, &batch{records: b.records[half:]}
+	for _, part := range []*batch{left, right} {
+		for _, r := range part.records {
+			part.bytes += r.wireBytes()
+		}
+	}
+	// The halves share the blocks; the left one answers for their memory until
+	// it is gone, the right one for its own part from then on.
+	left.held = b.held * int64(half) / int64(len(b.records))
+	right.held = b.held - left.held
+	if b.wire != nil {
+		id := identity{b.wire.ProducerID, b.wire.ProducerEpoch}
+		left.encode(id, b.wire.FirstSequence, codec)
+		right.encode(id, advanceSequence(b.wire.FirstSequence, half), codec)
+	}
+	return left, right
+}
+
+// newestTimestamp returns the newest record timestamp of the batch.
+func (b *batch) newestTimestamp() time.Time {
+	newest := b.records[0].position.CommitTime
+	for _, r := range b.records {
+		newest = max(newest, r.position.CommitTime)
+	}
+	return time.UnixMicro(newest)
+}

@@ -1,0 +1,141 @@
+package publisher
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/IBM/sarama"
+)
+
+// Config says where and how events are published.
+type Config struct {
+	// Brokers are the addresses, host:port, from which the cluster is found.
+	Brokers      []string
+	Security     Security
+	KafkaVersion string // protocol ceiling, such as "2.8.0"
+
+	// Topic is the template of the topic's name: {aggregate_type},
+	// {aggregate_id} and {event_type} stand for the event's.
+	Topic       string
+	Key         Key
+	PartitionBy PartitionBy
+	// PositionHeaders adds position and origin to each record. Without them a
+	// restart cannot recognise what a partition already holds.
+	PositionHeaders bool
+	Compression     string // none, gzip, snappy, lz4 or zstd
+
+	OnPoison       Policy
+	OnUnknownTopic UnknownTopic
+	Fence          Fence
+	// MaxInFlightBytes bounds the memory of events received and not yet
+	// acknowledged. One event larger than that is still admitted, alone.
+	MaxInFlightBytes int64
+	// StartTimeout is how long a missing coordinator is waited for before a
+	// partition whose leader answers is taken without one.
+	StartTimeout time.Duration
+}
+
+// Key is what a record's key is made of.
+type Key string
+
+// The keys of a record.
+const (
+	KeyEventID     Key = "event_id"
+	KeyAggregateID Key = "aggregate_id"
+)
+
+// PartitionBy is what the partition of an event is chosen by.
+type PartitionBy string
+
+// The choices of a partition. The first two hash a value as the Java client
+// does; "none" spreads events without regard to their aggregate.
+const (
+	PartitionByAggregateID PartitionBy = "aggregate_id"
+	PartitionByKey         PartitionBy = "key"
+	PartitionByNone        PartitionBy = "none"
+)
+
+// Policy is what happens to an event that can never be published.
+type Policy string
+
+// The policies for poison events.
+const (
+	PolicyDeadLetter Policy = "dead-letter"
+	PolicyHalt       Policy = "halt"
+)
+
+// UnknownTopic is what happens to events whose topic does not exist.
+type UnknownTopic string
+
+// The reactions to an unknown topic.
+const (
+	UnknownTopicWait       UnknownTopic = "wait"
+	UnknownTopicDeadLetter UnknownTopic = "dead-letter"
+)
+
+// Fence is how much certainty about other writers is asked of the brokers.
+type Fence string
+
+// The fences. FenceAuto takes what the rights allow and says so, FenceRequire
+// stops without them, FenceOff never asks.
+const (
+	FenceAuto    Fence = "auto"
+	FenceRequire Fence = "require"
+	FenceOff     Fence = "off"
+)
+
+// codecs are the compressions by name.
+func codecs() map[string]sarama.CompressionCodec {
+	return map[string]sarama.CompressionCodec{
+		"none": sarama.CompressionNone, "gzip": sarama.CompressionGZIP, "snappy": sarama.CompressionSnappy,
+		"lz4": sarama.CompressionLZ4, "zstd": sarama.CompressionZSTD,
+	}
+}
+
+// Validate reports every fault of the configuration, each by its flag.
+func (c Config) Validate() error {
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+
+	if len(c.Brokers) == 0 {
+		fault("--brokers is required: the addresses of Kafka brokers, host:port[,host:port...]")
+	}
+	if _, err := sarama.ParseKafkaVersion(c.KafkaVersion); err != nil {
+		fault("--kafka-version must be a version such as 2.8.0, got %q", c.KafkaVersion)
+	}
+	if _, err := parseTemplate(c.Topic); err != nil {
+		faults = append(faults, err)
+	}
+	if _, ok := codecs()[c.Compression]; !ok {
+		fault("--compression must be none, gzip, snappy, lz4 or zstd, got %q", c.Compression)
+	}
+	oneOf(fault, "--key", c.Key, KeyEventID, KeyAggregateID)
+	oneOf(fault, "--on-poison", c.OnPoison, PolicyDeadLetter, PolicyHalt)
+	oneOf(fault, "--on-unknown-topic", c.OnUnknownTopic, UnknownTopicWait, UnknownTopicDeadLetter)
+	oneOf(fault, "--fence", c.Fence, FenceAuto, FenceRequire, FenceOff)
+	oneOf(fault, "--partition-by", c.PartitionBy, PartitionByAggregateID, PartitionByKey, PartitionByNone)
+	if c.MaxInFlightBytes < minInFlightBytes {
+		fault("--max-in-flight-bytes must be at least %d, got %d", minInFlightBytes, c.MaxInFlightBytes)
+	}
+	if c.StartTimeout <= 0 {
+		fault("--start-timeout must be positive, got %s", c.StartTimeout)
+	}
+	return errors.Join(append(faults, c.Security.Validate())...)
+}
+
+// minInFlightBytes leaves room for a full batch and the next one.
+const minInFlightBytes = 1 << 20
+
+func oneOf[T ~string](fault func(string, ...any), flag string, got T, allowed ...T) {
+	if slices.Contains(allowed, got) {
+		return
+	}
+	var names []string
+	for _, a := range allowed {
+		names = append(names, string(a))
+	}
+	fault("%s must be one of %s, got %q", flag, strings.Join(names, ", "), string(got))
+}

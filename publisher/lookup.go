@@ -1,0 +1,183 @@
+package publisher
+
+import (
+	"errors"
+	"time"
+
+	"github.com/IBM/sarama"
+)
+
+const (
+	// unknownTopicGrace is how long a topic may be unknown before that is held
+	// against it: a topic that has just been made takes a moment to get about.
+	unknownTopicGrace = 10 * time.Second
+	// lookupPause is the pause before the brokers are asked about a topic again.
+	lookupPause = 500 * time.Millisecond
+	// leaderPause is the least time between two questions for the leaders of a
+	// topic.
+	leaderPause = 100 * time.Millisecond
+)
+
+// topic returns the topic of that name, and has it looked up when it is new.
+func (s *session) topic(name []byte) *topic {
+	if t := s.topics[string(name)]; t != nil {
+		return t
+	}
+	t := &topic{name: string(name)}
+	s.topics[t.name] = t
+	s.lookUp(t)
+	return t
+}
+
+// lookUp asks all brokers about a topic.
+func (s *session) lookUp(t *topic) {
+	if t.looking {
+		return
+	}
+	t.looking = true
+	s.help(func() {
+		select {
+		case s.lookups <- struct{}{}:
+		case <-s.ctx.Done():
+			return
+		}
+		found, err := s.cluster.topic(s.ctx, t.name)
+		<-s.lookups
+		s.report(func() {
+			t.looking = false
+			if err != nil {
+				s.missing(t, err)
+				return
+			}
+			s.found(t, found)
+		})
+	})
+}
+
+// missing deals with a topic that could not be looked up.
+func (s *session) missing(t *topic, err error) {
+	if t.failing.IsZero() {
+		t.failing = time.Now()
+	}
+	wait := lookupPause
+	switch {
+	case errors.Is(err, sarama.ErrUnknownTopicOrPartition) && time.Since(t.failing) > unknownTopicGrace && s.cfg.OnUnknownTopic == UnknownTopicDeadLetter:
+		s.orphanWaiting(t, &Poison{Reason: ReasonUnknownTopic, Err: err})
+	case classify(err).class == classOperator && time.Since(t.failing) > unknownTopicGrace:
+		if s.sayOnce("topic " + t.name) {
+			s.log.Error("topic stands still", "topic", t.name, "reason", err, "remedy", classify(err).remedyFor(t.name))
+		}
+		wait = operatorPause
+	default:
+		if s.sayOnce("look up topic " + t.name) {
+			s.log.Warn("topic cannot be looked up yet", "topic", t.name, "error", err)
+		}
+	}
+	s.after(wait, func() { s.lookUp(t) })
+}
+
+// orphanWaiting sets aside what waits for a topic that will not come.
+func (s *session) orphanWaiting(t *topic, why *Poison) {
+	waiting := t.waiting
+	t.waiting = nil
+	for _, b := range waiting {
+		s.release(b)
+		for _, r := range b.records {
+			s.orphan(r, t.name, why)
+		}
+	}
+}
+
+// found takes in what the brokers say about a topic.
+func (s *session) found(t *topic, m topicMetadata) {
+	t.failing = time.Time{}
+	switch {
+	case t.partitions == nil:
+		t.id = m.id
+		s.lay(t, m)
+	case m.id != t.id:
+		s.log.Warn("topic was deleted and made again; its events are routed anew", "topic", t.name, "partitions", int(m.partitions))
+		s.recall(t)
+		t.id = m.id
+		s.lay(t, m)
+	case int(m.partitions) > len(t.partitions):
+		if t.grown == nil {
+			s.log.Info("topic has more partitions; it switches over when what is under way has arrived",
+				"topic", t.name, "from", len(t.partitions), "to", int(m.partitions))
+		}
+		t.grown = &m
+	}
+	s.lead(t, m)
+	s.rested(t)
+}
+
+// lead takes in the leaders of a topic and lets partitions go on that lacked
+// one.
+func (s *session) lead(t *topic, m topicMetadata) {
+	for _, p := range t.partitions {
+		if leader := m.leader(p.id); leader != p.leader {
+			p.leader = leader
+			s.advance(p)
+		}
+	}
+}
+
+// findLeaders asks for the leaders of a topic, not too often.
+func (s *session) findLeaders(t *topic) {
+	if t.refreshing {
+		return
+	}
+	t.refreshing = true
+	s.help(func() {
+		found, err := s.cluster.leaders(s.ctx, t.name)
+		s.report(func() {
+			s.after(leaderPause, func() {
+				t.refreshing = false
+				if err != nil || !t.led() {
+					s.findLeaders(t)
+				}
+			})
+			if m, ok := found[t.name]; ok && err == nil {
+				s.noticed(t, m)
+			}
+		})
+	})
+}
+
+// noticed compares what one broker says about a topic with what is known, and
+// asks all of them if it differs.
+func (s *session) noticed(t *topic, m topicMetadata) {
+	if t.partitions == nil {
+		return
+	}
+	if m.id != t.id || int(m.partitions) > len(t.partitions) {
+		s.lookUp(t)
+		return
+	}
+	s.lead(t, m)
+}
+
+// housekeep asks for the state of all topics and keeps idle partitions ours.
+func (s *session) housekeep() {
+	names := make([]string, 0, len(s.topics))
+	for name, t := range s.topics {
+		names = append(names, name)
+		for _, p := range t.partitions {
+			s.keepAcquired(p)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	s.help(func() {
+		found, err := s.cluster.leaders(s.ctx, names...)
+		if err != nil {
+			return // whoever needs a leader asks on its own
+		}
+		s.report(func() {
+			for name, m := range found {
+				s.noticed(s.topics[name], m)
+			}
+		})
+	})
+}

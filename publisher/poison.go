@@ -1,0 +1,58 @@
+package publisher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/outbox-cdc/outbox-cdc/decoder"
+)
+
+// ErrHalted reports a poison event under PolicyHalt. Nothing behind the event
+// has reached its partition, and the event is not confirmed.
+var ErrHalted = errors.New("halted on an event that can never be published")
+
+// Reason names why an event can never be published. The set is bounded.
+type Reason string
+
+// The reasons for which an event is poison.
+const (
+	ReasonNoID            Reason = "null_event_id"
+	ReasonNoAggregateType Reason = "null_aggregate_type"
+	ReasonNoAggregateID   Reason = "null_aggregate_id"
+	ReasonInvalidTopic    Reason = "invalid_topic"
+	ReasonInvalidMetadata Reason = "invalid_metadata"
+	ReasonInvalidPayload  Reason = "invalid_payload"
+	ReasonTooLarge        Reason = "record_too_large"
+	ReasonInvalidRecord   Reason = "invalid_record"
+	ReasonUnknownTopic    Reason = "unknown_topic"
+)
+
+// Poison says that an event can never be published, and why.
+type Poison struct {
+	Reason Reason
+	Err    error
+}
+
+// Error names the reason and what was found.
+func (p *Poison) Error() string { return fmt.Sprintf("%s: %v", p.Reason, p.Err) }
+
+// Unwrap returns what was found.
+func (p *Poison) Unwrap() error { return p.Err }
+
+func poison(reason Reason, format string, args ...any) *Poison {
+	return &Poison{Reason: reason, Err: fmt.Errorf(format, args...)}
+}
+
+// DeadLetter is a poison event with what its row held.
+type DeadLetter struct {
+	Position decoder.Position
+	Row      decoder.Row
+	Topic    string // what routing gave, also if Kafka would refuse it; empty if it gave none
+	Poison   *Poison
+}
+
+// StoreDeadLetter keeps a dead letter for good. It returns once the letter is
+// durable, and must keep one copy if the same position is stored again. The
+// row is valid until it returns.
+type StoreDeadLetter func(ctx context.Context, letter DeadLetter) error

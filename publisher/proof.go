@@ -1,0 +1,72 @@
+package publisher
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// proof is the newest proof that we hold the slot. Any goroutine may use it.
+type proof struct {
+	owner Owner
+	// sent is when the question was sent that was answered with yes.
+	sent atomic.Pointer[time.Time]
+	// wanted asks for a new one at once.
+	wanted chan struct{}
+}
+
+func newProof(owner Owner) *proof {
+	return &proof{owner: owner, wanted: make(chan struct{}, 1)}
+}
+
+// fresh reports whether the proof still counts. Its age is taken on the
+// monotonic clock and on the wall clock, since the former stands still while a
+// machine is suspended.
+func (p *proof) fresh() bool {
+	sent := p.sent.Load()
+	if sent == nil {
+		return false
+	}
+	now, limit := time.Now(), p.owner.Limit()
+	return now.Sub(*sent) <= limit && now.Round(0).Sub(sent.Round(0)) <= limit
+}
+
+// want has a new proof fetched without waiting for it.
+func (p *proof) want() {
+	select {
+	case p.wanted <- struct{}{}:
+	default:
+	}
+}
+
+// renew asks the server.
+func (p *proof) renew(ctx context.Context) error {
+	sent, err := p.owner.Prove(ctx)
+	if err != nil {
+		return err
+	}
+	p.sent.Store(&sent)
+	return nil
+}
+
+// keepProof renews the proof well before it is too old, so that sends seldom
+// wait for one, and whenever it is wanted. It ends with the session.
+func (s *session) keepProof() {
+	ticker := time.NewTicker(s.proof.owner.Limit() / 3)
+	defer ticker.Stop()
+	for {
+		if err := s.proof.renew(s.ctx); err != nil {
+			s.report(func() { s.fail(fmt.Errorf("prove that the slot is held: %w", err)) })
+			return
+		}
+		// The loop may wait for this proof; a report wakes it.
+		s.report(func() {})
+		select {
+		case <-ticker.C:
+		case <-s.proof.wanted:
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}

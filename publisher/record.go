@@ -1,0 +1,169 @@
+package publisher
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/IBM/sarama"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/outbox-cdc/outbox-cdc/checkpoint"
+	"github.com/outbox-cdc/outbox-cdc/decoder"
+)
+
+// Record headers of the plain profile.
+const (
+	eventIDHeader       = "event_id"
+	eventTypeHeader     = "event_type"
+	aggregateTypeHeader = "aggregate_type"
+	aggregateIDHeader   = "aggregate_id"
+	contentTypeHeader   = "content-type"
+)
+
+// record is one event held until it is acknowledged. The row is in the memory
+// of the batch that holds the record; what goes on the wire is made from it
+// when the batch is sent.
+type record struct {
+	row      decoder.Row
+	position decoder.Position
+	segment  checkpoint.Segment
+}
+
+// recordOverhead is what a record costs beside its row.
+const recordOverhead = 72
+
+// bytes is what the record costs while it is held.
+func (r record) bytes() int64 { return recordOverhead + int64(r.row.Bytes()) }
+
+// wireBytes estimates the size of the record in a batch before compression.
+func (r record) wireBytes() int {
+	// The names of the headers, the position and the origin come on top of
+	// the row; aggregate and event id stand in it once and in the record twice.
+	const headers = 192
+	return r.row.Bytes() + headers
+}
+
+// text returns a field of a row as bytes: the raw bytes of a bytea column, the
+// text form of any other. judge has checked that they can be had.
+func text(row decoder.Row, field decoder.Field) []byte {
+	value := row.Field(field)
+	if row.Relation().FieldType(field) != pgtype.ByteaOID || len(value) < 2 {
+		return value
+	}
+	raw := make([]byte, hex.DecodedLen(len(value)-2))
+	if _, err := hex.Decode(raw, value[2:]); err != nil {
+		return value
+	}
+	return raw
+}
+
+// checkBytea reports a bytea that is not in the hex form that the session
+// asks for.
+func checkBytea(row decoder.Row) error {
+	for _, field := range []decoder.Field{decoder.FieldID, decoder.FieldAggregateID, decoder.FieldPayload} {
+		value := row.Field(field)
+		if value == nil || row.Relation().FieldType(field) != pgtype.ByteaOID {
+			continue
+		}
+		if len(value)%2 != 0 || !bytes.HasPrefix(value, []byte(`\x`)) {
+			return fmt.Errorf("a bytea column does not hold hex digits")
+		}
+	}
+	return nil
+}
+
+func keyOf(key Key, row decoder.Row) []byte {
+	if key == KeyAggregateID {
+		return text(row, decoder.FieldAggregateID)
+	}
+	return text(row, decoder.FieldID)
+}
+
+// contentType describes the bytes of a payload by the type of its column.
+func contentType(row decoder.Row) string {
+	switch row.Relation().FieldType(decoder.FieldPayload) {
+	case pgtype.JSONOID, pgtype.JSONBOID:
+		return "application/json"
+	case pgtype.ByteaOID:
+		return "application/octet-stream"
+	}
+	return "text/plain; charset=utf-8"
+}
+
+// headersOf appends the headers of a record in a fixed order, so that a
+// redelivered record is the same.
+func headersOf(headers []sarama.RecordHeader, r record, origin []byte) []sarama.RecordHeader {
+	add := func(key string, value []byte) {
+		if value != nil {
+			headers = append(headers, sarama.RecordHeader{Key: []byte(key), Value: value})
+		}
+	}
+	add(eventIDHeader, text(r.row, decoder.FieldID))
+	add(eventTypeHeader, r.row.Field(decoder.FieldEventType))
+	add(aggregateTypeHeader, r.row.Field(decoder.FieldAggregateType))
+	add(aggregateIDHeader, text(r.row, decoder.FieldAggregateID))
+	if r.row.Field(decoder.FieldPayload) != nil {
+		add(contentTypeHeader, []byte(contentType(r.row)))
+	}
+	if origin != nil {
+		add(positionHeader, r.position.Append(nil))
+		add(originHeader, origin)
+	}
+	if metadata := r.row.Field(decoder.FieldMetadata); metadata != nil {
+		// judge has read it once; what it refused is not here.
+		_ = eachMetadata(metadata, func(key, value []byte) {
+			if !reserved(string(key)) {
+				headers = append(headers, sarama.RecordHeader{Key: key, Value: value})
+			}
+		})
+	}
+	return headers
+}
+
+// reserved reports whether a header's name is ours. The application's of that
+// name is left out.
+func reserved(name string) bool {
+	switch name {
+	case eventIDHeader, eventTypeHeader, aggregateTypeHeader, aggregateIDHeader, contentTypeHeader, positionHeader, originHeader:
+		return true
+	}
+	return false
+}
+
+// eachMetadata calls f with each key of a JSON object, in order: a string as it
+// is, anything else as its JSON text.
+func eachMetadata(metadata []byte, f func(key, value []byte)) error {
+	d := json.NewDecoder(bytes.NewReader(metadata))
+	if start, err := d.Token(); err != nil || start != json.Delim('{') {
+		return fmt.Errorf("metadata is not a JSON object")
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return fmt.Errorf("read metadata: %w", err)
+		}
+		var raw json.RawMessage
+		if err := d.Decode(&raw); err != nil {
+			return fmt.Errorf("read metadata: %w", err)
+		}
+		value := []byte(raw)
+		if raw[0] == '"' {
+			var s string
+			if err := json.Unmarshal(raw, &s); err != nil {
+				return fmt.Errorf("read metadata: %w", err)
+			}
+			value = []byte(s)
+		}
+		f([]byte(key.(string)), value)
+	}
+	if _, err := d.Token(); err != nil {
+		return fmt.Errorf("read metadata: %w", err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return fmt.Errorf("metadata holds more than one JSON value")
+	}
+	return nil
+}

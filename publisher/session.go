@@ -1,0 +1,325 @@
+package publisher
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pglogrepl"
+
+	"github.com/outbox-cdc/outbox-cdc/checkpoint"
+	"github.com/outbox-cdc/outbox-cdc/decoder"
+)
+
+const (
+	// maxAcquiring is how many partitions are acquired at once.
+	maxAcquiring = 32
+	// maxLookups is how many topics are looked up at once.
+	maxLookups = 16
+	// unknownProducerExpiry stands for producer.id.expiration.ms where that
+	// cannot be read.
+	unknownProducerExpiry = 2 * time.Hour
+	// housekeepingInterval is how often leaders and partition counts are asked
+	// for when nothing else calls for it.
+	housekeepingInterval = 30 * time.Second
+)
+
+// session is one Run. Its fields belong to the goroutine of Run, except where
+// it says otherwise.
+type session struct {
+	*Publisher
+	in Session
+
+	// ctx ends with the session; helpers must not outlive it.
+	ctx     context.Context
+	cancel  context.CancelFunc
+	helpers sync.WaitGroup
+	// reports carries what helpers have to say, as code to be run here.
+	reports chan func()
+
+	router  *router
+	tracker *checkpoint.Tracker
+	topics  map[string]*topic
+	senders map[senderKey]*sender
+	order   []*sender // the same, in the order in which they were started
+	// orphans are dead letters without a partition, oldest first; storing says
+	// that the first is being stored.
+	orphans []orphan
+	storing bool
+
+	// held is the memory of the events that are held, records their number.
+	held    int64
+	records int
+	// closed says that the entries have ended.
+	closed bool
+	// err is why the session must end.
+	err error
+
+	// lastEvent and lastMarker say how far the stream has come.
+	lastEvent  decoder.Position
+	lastMarker pglogrepl.LSN
+	// proving are the partitions with events skipped on the word of their tail.
+	proving map[*partition]struct{}
+	// earliest is the first position at which one of them has to be judged.
+	earliest decoder.Position
+
+	proof     *proof
+	acquiring slots
+	// producerExpiry is how long brokers remember the sequence numbers of a
+	// producer, as far as they tell.
+	producerExpiry time.Duration
+	lookups   chan struct{} // filled by the look-ups under way; any goroutine
+	said      map[string]time.Time
+}
+
+func newSession(ctx context.Context, p *Publisher, in Session) (*session, error) {
+	r, err := newRouter(p.cfg, strings.Join([]string{in.SystemID, in.Slot, in.Stream}, "\x00"))
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	s := &session{
+		Publisher: p, in: in, ctx: ctx, cancel: cancel,
+		reports: make(chan func(), 256),
+		router:  r,
+		tracker: checkpoint.NewTracker(),
+		topics:  make(map[string]*topic),
+		senders: make(map[senderKey]*sender),
+		proving: make(map[*partition]struct{}),
+		proof:   newProof(in.Owner),
+		lookups: make(chan struct{}, maxLookups),
+		said:    make(map[string]time.Time),
+
+		producerExpiry: unknownProducerExpiry,
+	}
+	s.help(s.keepProof)
+	s.help(s.readLimits)
+	return s, nil
+}
+
+// readLimits asks the brokers for the settings that our rules depend on.
+func (s *session) readLimits() {
+	if limits := s.cluster.brokerLimits(s.ctx); limits.producerExpiry > 0 {
+		s.report(func() { s.producerExpiry = limits.producerExpiry })
+	}
+}
+
+// end gives up whatever is under way and waits for the helpers.
+func (s *session) end() {
+	s.cancel()
+	for _, sn := range s.senders {
+		sn.abort()
+	}
+	s.helpers.Wait()
+}
+
+// help runs f beside the loop until it returns.
+func (s *session) help(f func()) {
+	s.helpers.Add(1)
+	go func() {
+		defer s.helpers.Done()
+		f()
+	}()
+}
+
+// report has f run by the loop. It may be called by any goroutine but the
+// loop's, and does nothing once the session is over.
+func (s *session) report(f func()) {
+	select {
+	case s.reports <- f:
+	case <-s.ctx.Done():
+	}
+}
+
+// after has f run by the loop when d has passed.
+func (s *session) after(d time.Duration, f func()) {
+	s.help(func() {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			s.report(f)
+		case <-s.ctx.Done():
+		}
+	})
+}
+
+// fail ends the session. The first reason counts.
+func (s *session) fail(err error) {
+	if s.err == nil {
+		s.err = err
+	}
+}
+
+// loop is the life of the session.
+func (s *session) loop() error {
+	housekeeping := time.NewTicker(housekeepingInterval)
+	defer housekeeping.Stop()
+	for {
+		select {
+		case chunk, ok := <-s.entries():
+			s.receive(chunk, ok)
+		case f := <-s.reports:
+			f()
+		case <-housekeeping.C:
+			s.housekeep()
+		case <-s.ctx.Done():
+			return context.Cause(s.ctx)
+		}
+		s.catchUp()
+		s.dispatch()
+		s.in.Confirm(s.tracker.Confirmed())
+		if s.err != nil {
+			return s.err
+		}
+		if s.closed && s.records == 0 {
+			return nil
+		}
+	}
+}
+
+// entries returns the stream, or nil while there is no room for more of it.
+func (s *session) entries() <-chan *decoder.Chunk {
+	if s.closed || s.held >= s.cfg.MaxInFlightBytes {
+		return nil
+	}
+	return s.in.Entries
+}
+
+// catchUp takes in what is there already, so that batches fill while there is a
+// backlog. It never waits.
+func (s *session) catchUp() {
+	const rounds = 16 // then it is time to send
+	for range rounds {
+		if s.err != nil {
+			return
+		}
+		select {
+		case chunk, ok := <-s.entries():
+			s.receive(chunk, ok)
+		case f := <-s.reports:
+			f()
+		default:
+			return
+		}
+	}
+}
+
+// receive takes in a chunk, or the end of the entries.
+func (s *session) receive(chunk *decoder.Chunk, ok bool) {
+	if !ok {
+		s.closed = true
+		return
+	}
+	for i := range chunk.Entries {
+		if s.err != nil {
+			break
+		}
+		e := &chunk.Entries[i]
+		if e.Marker != 0 {
+			s.mark(checkpoint.Mark{LSN: e.Marker, CommitTime: e.CommitTime})
+		} else {
+			s.admit(e.Row, e.Position)
+		}
+	}
+	chunk.Release()
+}
+
+func (s *session) mark(m checkpoint.Mark) {
+	s.tracker.Mark(m)
+	s.lastMarker = max(s.lastMarker, m.LSN)
+	s.settle()
+}
+
+// admit judges an event and puts it where it has to wait.
+func (s *session) admit(row decoder.Row, position decoder.Position) {
+	s.lastEvent = position
+	if s.settle(); s.err != nil {
+		return
+	}
+	r := record{row: row, position: position, segment: s.tracker.Begin()}
+	name, unroutable := s.router.topic(row)
+	if unroutable != nil {
+		s.orphan(r, string(name), unroutable)
+		return
+	}
+	verdict := s.router.judge(row)
+	t := s.topic(name)
+	if verdict != nil && verdict.Reason == ReasonNoAggregateID {
+		s.orphan(r, t.name, verdict)
+		return
+	}
+	if !t.ready() {
+		s.hold(t.wait(r, verdict))
+		return
+	}
+	s.place(t, r, verdict)
+}
+
+// place puts an event into the queue of its partition, unless it is there
+// already as the tail tells.
+func (s *session) place(t *topic, r record, verdict *Poison) {
+	p := t.partitions[s.router.partition(r.row, r.position, len(t.partitions))]
+	if p.tail != nil && s.covered(p, r) {
+		return
+	}
+	s.hold(p.push(r, verdict))
+	p.lastUsed = time.Now()
+	s.advance(p)
+}
+
+// hold counts an event that is held.
+func (s *session) hold(bytes int64) {
+	s.held += bytes
+	s.records++
+}
+
+// release stops counting a batch.
+func (s *session) release(b *batch) {
+	s.held -= b.held
+	s.records -= len(b.records)
+}
+
+// acknowledge counts the records of a batch as acknowledged.
+func (s *session) acknowledge(records []record) {
+	for len(records) > 0 {
+		n := 1
+		for n < len(records) && records[n].segment == records[0].segment {
+			n++
+		}
+		s.tracker.Ack(records[0].segment, n)
+		records = records[n:]
+	}
+}
+
+// advance does the next thing that p needs, if there is one.
+func (s *session) advance(p *partition) {
+	if p.busy || p.queued {
+		return
+	}
+	if len(p.queue) == 0 {
+		s.rested(p.topic)
+		return
+	}
+	head := p.queue[0]
+	switch {
+	case !p.acquired || s.mustLook(p, head):
+		s.acquire(p)
+	case head.poison != nil:
+		s.setAside(p)
+	default:
+		s.enqueue(p)
+	}
+}
+
+// sayOnce reports whether a line about key may be logged, which it may twice a
+// minute. An outage must not flood the log.
+func (s *session) sayOnce(key string) bool {
+	const pause = 30 * time.Second
+	if last, ok := s.said[key]; ok && time.Since(last) < pause {
+		return false
+	}
+	s.said[key] = time.Now()
+	return true
+}
