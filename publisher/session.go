@@ -69,8 +69,8 @@ type session struct {
 	// producerExpiry is how long brokers remember the sequence numbers of a
 	// producer, as far as they tell.
 	producerExpiry time.Duration
-	lookups   chan struct{} // filled by the look-ups under way; any goroutine
-	said      map[string]time.Time
+	lookups        chan struct{} // filled by the look-ups under way; any goroutine
+	said           map[string]time.Time
 }
 
 func newSession(ctx context.Context, p *Publisher, in Session) (*session, error) {
