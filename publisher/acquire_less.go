@@ -1,0 +1,94 @@
+package publisher
+
+import (
+	"context"
+	"time"
+
+	"github.com/IBM/sarama"
+)
+
+// defaultReplicaLag is what replica.lag.time.max.ms is taken for when it cannot
+// be read: the default of the brokers.
+const defaultReplicaLag = 30 * time.Second
+
+// doWithLess acquires the partition without the fence, unless that is demanded.
+func (a *acquiring) doWithLess(ctx context.Context, lacking *lackingError) (acquisition, error) {
+	if a.cluster.conf.Fence == FenceRequire {
+		return acquisition{}, &fenceRequiredError{lacking.reason}
+	}
+	return a.lookTwice(ctx, lacking.reason)
+}
+
+// lookTwice takes a plain producer id and looks for the tail, waits until what a
+// predecessor had under way must have become visible or have failed, and looks
+// again. The second look counts.
+func (a *acquiring) lookTwice(ctx context.Context, reason string) (acquisition, error) {
+	acquired := acquisition{mode: acquiredLookingTwice, reason: reason}
+	if err := a.takePlainProducer(ctx, &acquired); err != nil {
+		return acquired, err
+	}
+	for look := 1; ; look++ {
+		now, err := a.scan.bounds(ctx)
+		if err != nil {
+			return acquired, err
+		}
+		acquired.endOffset, acquired.logStart = now.end, now.start
+		acquired.tail, err = a.tailBefore(ctx, now)
+		if code, _ := codeOf(err); code == sarama.ErrTopicAuthorizationFailed {
+			return a.blind(acquired)
+		}
+		if err != nil {
+			return acquired, err
+		}
+		if look == 2 {
+			return acquired, a.checkAcknowledged(ctx, now, acquired.tail)
+		}
+		wait := a.visibleAfter(ctx)
+		a.log.Info("partition is looked at twice", "reason", reason, "wait", wait)
+		if err := sleep(ctx, wait); err != nil {
+			return acquired, err
+		}
+	}
+}
+
+// visibleAfter is how long a record that was sent before may stay invisible: a
+// broker gives it up after the produce timeout, and a follower that hangs holds
+// the high watermark back until it has left the in-sync replicas.
+func (a *acquiring) visibleAfter(ctx context.Context) time.Duration {
+	lag := a.cluster.brokerLimits(ctx).replicaLag
+	if lag == 0 {
+		lag = defaultReplicaLag
+	}
+	return produceTimeout + lag
+}
+
+func (a *acquiring) takePlainProducer(ctx context.Context, acquired *acquisition) (err error) {
+	for {
+		acquired.identity, err = a.cluster.plainProducer(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if classify(err).class == classOperator {
+			return err
+		}
+		a.tell(err)
+		if err := a.pause.wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// blind is what is left without the right to read: nothing is known about the
+// tail, so nothing is skipped. A producer id that came with a fence is kept, as
+// its first batch still shuts the predecessors out.
+func (a *acquiring) blind(acquired acquisition) (acquisition, error) {
+	reason := "no READ on topic " + a.topic
+	if a.cluster.conf.Fence == FenceRequire {
+		return acquisition{}, &fenceRequiredError{reason + "; grant it"}
+	}
+	acquired.mode, acquired.reason, acquired.tail = acquiredBlind, reason, nil
+	return acquired, nil
+}
