@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -27,6 +28,7 @@ type Command struct {
 	Stdout, Stderr string
 
 	credential *syscall.Credential
+	clean      bool // without the variables that outbox-cdc reads
 }
 
 // Process is a running program. It is in a process group of its own, so a
@@ -41,7 +43,7 @@ type Process struct {
 // StartProcess starts a program. The caller ends it with Kill or waits for it.
 func StartProcess(c Command) (*Process, error) {
 	cmd := exec.Command(c.Path, c.Args...)
-	cmd.Env = append(os.Environ(), c.Env...)
+	cmd.Env = append(c.inherited(), c.Env...)
 	cmd.Dir = c.Dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: c.credential}
 	stdout, err := appendTo(c.Stdout)
@@ -68,6 +70,17 @@ func StartProcess(c Command) (*Process, error) {
 		close(p.done)
 	}()
 	return p, nil
+}
+
+// inherited is the part of this process's environment that the program sees.
+func (c Command) inherited() []string {
+	env := os.Environ()
+	if !c.clean {
+		return env
+	}
+	return slices.DeleteFunc(env, func(v string) bool {
+		return strings.HasPrefix(v, "OUTBOX_CDC_") || strings.HasPrefix(v, "PG")
+	})
 }
 
 // appendTo opens an output file.

@@ -86,6 +86,56 @@ func NewPostgres(t testing.TB, config PostgresConfig) *Postgres {
 	return p
 }
 
+// SharedKafka returns the cluster of 1 or 3 brokers that the tests of this
+// process share. Topics are not created by themselves in it. A test must not
+// stop a broker; with three it may move leaders of its own topics.
+func SharedKafka(t testing.TB, brokers int) *Kafka {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.kafka[brokers] == nil {
+		k, err := StartKafka(t.Context(), KafkaConfig{Brokers: brokers})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if shared.kafka == nil {
+			shared.kafka = make(map[int]*Kafka)
+		}
+		shared.kafka[brokers] = k
+	}
+	return shared.kafka[brokers]
+}
+
+// NewKafka starts a cluster for one test.
+func NewKafka(t testing.TB, config KafkaConfig) *Kafka {
+	t.Helper()
+	k, err := StartKafka(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			for _, b := range k.brokers {
+				t.Logf("the end of the log of broker %d:\n%s", b.index, tail(b.LogPath(), 40))
+			}
+		}
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return k
+}
+
+// NewTopic creates a topic with a name of its own on a cluster.
+func NewTopic(t testing.TB, k *Kafka, config TopicConfig) string {
+	t.Helper()
+	name := Name(t)
+	if err := k.CreateTopic(t.Context(), name, config); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
 // NewDatabase creates a database with a name of its own. When the test ends it
 // is dropped, with its slots.
 func NewDatabase(t testing.TB, p *Postgres) string {
@@ -105,6 +155,70 @@ func NewDatabase(t testing.TB, p *Postgres) string {
 		}
 	})
 	return name
+}
+
+// NewProxy puts a proxy in front of a server for one test.
+func NewProxy(t testing.TB, target string) *Proxy {
+	t.Helper()
+	p, err := StartProxy(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// Binary builds the binary, if this process has not done so, and returns its
+// path.
+func Binary(t testing.TB) string {
+	t.Helper()
+	path, err := BuildBinary(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// NewRelay starts the binary as a process for one test; when that fails, it
+// shows what the process has written to standard error.
+func NewRelay(t testing.TB, env []string, args ...string) *Relay {
+	t.Helper()
+	r, err := StartRelay(t.Context(), env, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the end of standard error of outbox-cdc %s:\n%s", strings.Join(args, " "), tail(r.command.Stderr, 60))
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// Result is what a command that has ended left.
+type Result struct {
+	Code           int
+	Stdout, Stderr string
+}
+
+// RunRelay runs the binary to its end, which must come within a minute.
+func RunRelay(t testing.TB, env []string, args ...string) Result {
+	t.Helper()
+	r := NewRelay(t, env, args...)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	code, err := r.Wait(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Result{Code: code, Stdout: r.Stdout(), Stderr: r.Stderr()}
 }
 
 // DropDatabase drops a database, its slots and whoever uses them.
