@@ -1,0 +1,133 @@
+package replication
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/outbox-cdc/outbox-cdc/decoder"
+)
+
+// Defaults and limits of a Config.
+const (
+	// maxStatusInterval is the longest time between two status updates unless
+	// the configuration says otherwise.
+	maxStatusInterval     = 10 * time.Second
+	defaultSilenceTimeout = 30 * time.Second
+	defaultMembership     = 30 * time.Second
+	defaultApplication    = "outbox-cdc"
+)
+
+// Config says what to stream and from where. The zero value of a field that
+// has a default means the default.
+type Config struct {
+	// DSN is a connection URL or a libpq keyword string. What it leaves out
+	// comes from the PG* variables of the environment.
+	DSN         string
+	Slot        string
+	Publication string
+	Tables      []decoder.Table
+
+	// StatusInterval is the longest time between two status updates. The
+	// default is a third of the server's wal_sender_timeout, at most 10 s.
+	StatusInterval time.Duration
+	// SilenceTimeout ends a session in which the server has said nothing for
+	// so long while we were reading, although every status update asks it to.
+	// The default is 30 s.
+	SilenceTimeout time.Duration
+	// MembershipInterval is how often the guard looks whether the tables are
+	// still published. The default is 30 s.
+	MembershipInterval time.Duration
+	// NoWait makes a slot that another connection holds an error, ErrBusy.
+	NoWait bool
+	// ApplicationName is what pg_stat_activity shows. A name in the DSN goes
+	// first; the default is outbox-cdc.
+	ApplicationName string
+
+	// Waiting, if set, is called when the slot is found held by another
+	// connection, and again when the holder changes.
+	Waiting func(Holder)
+	// Streamed, if set, returns the tables, as decoder.Table.String gives them, that this slot is
+	// known to have streamed before. One of them that is no longer published is
+	// a gap; any other is a matter of setup.
+	Streamed func(context.Context, *pgx.Conn) ([]string, error)
+	// Log receives what belongs on an operator's timeline. The default
+	// discards it.
+	Log *slog.Logger
+}
+
+// Validate reports all faults of the configuration at once.
+func (c Config) Validate() error {
+	errs := []error{
+		validateDSN(c.DSN),
+		ValidateSlotName(c.Slot),
+		ValidatePublicationName(c.Publication),
+	}
+	if len(c.Tables) == 0 {
+		errs = append(errs, errors.New("--table must name at least one table"))
+	}
+	seen := make(map[string]bool)
+	for _, t := range c.Tables {
+		errs = append(errs, validateIdentifier("--table schema", t.Schema), validateIdentifier("--table name", t.Name))
+		if seen[t.String()] {
+			errs = append(errs, fmt.Errorf("--table must name each table once, got %s twice", t))
+		}
+		seen[t.String()] = true
+	}
+	for _, d := range []struct {
+		flag  string
+		value time.Duration
+	}{
+		{"--status-interval", c.StatusInterval},
+		{"--silence-timeout", c.SilenceTimeout},
+		{"the membership interval", c.MembershipInterval},
+	} {
+		if d.value < 0 {
+			errs = append(errs, fmt.Errorf("%s must be positive, got %s", d.flag, d.value))
+		}
+	}
+	if c.StatusInterval > 0 && c.silenceTimeout() <= c.StatusInterval {
+		errs = append(errs, fmt.Errorf("--silence-timeout must be longer than --status-interval, got %s and %s", c.silenceTimeout(), c.StatusInterval))
+	}
+	return errors.Join(errs...)
+}
+
+// statusInterval returns how often to report to a server with the given
+// wal_sender_timeout; 0 means that it has none.
+func (c Config) statusInterval(walSenderTimeout time.Duration) time.Duration {
+	interval := c.StatusInterval
+	if interval == 0 {
+		interval = maxStatusInterval
+		if walSenderTimeout > 0 {
+			interval = min(interval, walSenderTimeout/3)
+		}
+		// A server can only break its silence when it is asked.
+		interval = min(interval, c.silenceTimeout()/3)
+	}
+	return interval
+}
+
+func (c Config) silenceTimeout() time.Duration {
+	if c.SilenceTimeout == 0 {
+		return defaultSilenceTimeout
+	}
+	return c.SilenceTimeout
+}
+
+func (c Config) membershipInterval() time.Duration {
+	if c.MembershipInterval == 0 {
+		return defaultMembership
+	}
+	return c.MembershipInterval
+}
+
+func (c Config) log() *slog.Logger {
+	if c.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return c.Log
+}

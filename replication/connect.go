@@ -1,0 +1,252 @@
+package replication
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+	"github.com/jackc/pgx/v5/pgproto3"
+)
+
+const defaultConnectTimeout = 10 * time.Second
+
+// pinned are the settings that decide the text of values, and those by which
+// a database or role default could end a session. Sent in the startup message they win over ALTER
+// DATABASE and ALTER ROLE.
+var pinned = map[string]string{
+	"client_encoding":                     "UTF8",
+	"datestyle":                           "ISO",
+	"timezone":                            "UTC",
+	"intervalstyle":                       "postgres",
+	"extra_float_digits":                  "3",
+	"bytea_output":                        "hex",
+	"statement_timeout":                   "0",
+	"idle_in_transaction_session_timeout": "0",
+}
+
+// endpoint is the address that a connection was made to. A DSN may name
+// several hosts, and a name several addresses.
+type endpoint struct{ network, address string }
+
+// cancelWithin is how long a statement that is cancelled may take to end
+// before its connection is given up.
+const cancelWithin = 5 * time.Second
+
+// Connect opens an ordinary connection to the server of the DSN. When the
+// context of a statement ends, the statement is cancelled on the server and
+// its end awaited, so that nothing comes into being later. The caller closes
+// the connection.
+func (c Config) Connect(ctx context.Context) (*pgx.Conn, error) {
+	cc, err := c.connConfig()
+	if err != nil {
+		return nil, err
+	}
+	cc.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: cancelWithin}
+	}
+	conn, _, err := dialOrdinary(ctx, cc, endpoint{})
+	return conn, err
+}
+
+// connect opens an ordinary connection, to pin if it is set, and says where
+// it leads. The end of a statement's context closes it.
+func (c Config) connect(ctx context.Context, pin endpoint) (*pgx.Conn, endpoint, error) {
+	cc, err := c.connConfig()
+	if err != nil {
+		return nil, endpoint{}, err
+	}
+	return dialOrdinary(ctx, cc, pin)
+}
+
+func dialOrdinary(ctx context.Context, cc *pgx.ConnConfig, pin endpoint) (*pgx.Conn, endpoint, error) {
+	d := &dialer{pin: pin, timeout: cc.ConnectTimeout}
+	cc.DialFunc = d.dial
+	conn, err := pgx.ConnectConfig(ctx, cc)
+	if err != nil {
+		return nil, endpoint{}, connectFault(ctx, cc, err)
+	}
+	return conn, d.reached, nil
+}
+
+// replicationConn is a connection in walsender mode that does not speak
+// streaming replication yet.
+type replicationConn struct {
+	*pgconn.PgConn
+	dialer *dialer
+	source io.Reader
+}
+
+// connectReplication opens a replication connection to pin, if it is set.
+// Notices go to notice.
+func (c Config) connectReplication(ctx context.Context, pin endpoint, notice pgconn.NoticeHandler) (*replicationConn, error) {
+	cc, err := c.connConfig()
+	if err != nil {
+		return nil, err
+	}
+	rc := &replicationConn{dialer: &dialer{pin: pin, timeout: cc.ConnectTimeout, large: true}}
+	cc.DialFunc = rc.dialer.dial
+	cc.RuntimeParams["replication"] = "database"
+	cc.OnNotice = notice
+	cc.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
+		rc.source = r
+		return pgproto3.NewFrontend(&exactReader{src: r}, w)
+	}
+	rc.PgConn, err = pgconn.ConnectConfig(ctx, &cc.Config)
+	if err != nil {
+		return nil, connectFault(ctx, cc, err)
+	}
+	return rc, nil
+}
+
+// connConfig parses the DSN and pins what must not be left to the server's
+// defaults.
+func (c Config) connConfig() (*pgx.ConnConfig, error) {
+	cc, err := parseDSN(c.DSN)
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range pinned {
+		cc.RuntimeParams[name] = value
+	}
+	if cc.RuntimeParams["application_name"] == "" {
+		cc.RuntimeParams["application_name"] = c.applicationName()
+	}
+	if cc.ConnectTimeout == 0 {
+		cc.ConnectTimeout = defaultConnectTimeout
+	}
+	return cc, nil
+}
+
+func (c Config) applicationName() string {
+	if c.ApplicationName == "" {
+		return defaultApplication
+	}
+	return c.ApplicationName
+}
+
+func validateDSN(dsn string) error {
+	_, err := parseDSN(dsn)
+	return err
+}
+
+// parseDSN parses a connection string. The error shows nothing of it, since a
+// password may stand anywhere in one that is malformed.
+func parseDSN(dsn string) (*pgx.ConnConfig, error) {
+	cc, err := pgx.ParseConfig(dsn)
+	if err == nil {
+		return cc, nil
+	}
+	_, reason, ok := strings.Cut(err.Error(), "`: ")
+	if !ok {
+		reason = "it is malformed"
+	}
+	if !strings.HasPrefix(reason, "failed to configure TLS") {
+		reason, _, _ = strings.Cut(reason, " (")
+	}
+	return nil, fmt.Errorf("--dsn must be a connection URL with special characters percent-encoded, or a libpq keyword string: %s", oneLine(errors.New(reason)))
+}
+
+// dialer makes the network connections of one connection attempt.
+type dialer struct {
+	pin     endpoint
+	timeout time.Duration
+	large   bool // ask for a large receive buffer
+
+	reached endpoint
+	conn    net.Conn // before TLS
+	granted int      // bytes of the receive buffer, 0 if left to the system
+}
+
+func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	to := endpoint{network, address}
+	if d.pin != (endpoint{}) && d.pin != to {
+		return nil, fmt.Errorf("%s is not the server that this session began with", address)
+	}
+	nd := net.Dialer{
+		Timeout:         d.timeout,
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3},
+	}
+	d.granted = 0
+	if d.large && network != "unix" {
+		nd.Control = receiveBufferControl(receiveBufferBytes, &d.granted)
+	}
+	conn, err := nd.DialContext(ctx, network, address)
+	if err == nil {
+		d.reached, d.conn = to, conn
+	}
+	return conn, err
+}
+
+// connectFault says why a connection could not be made, and what to do.
+func connectFault(ctx context.Context, cc *pgx.ConnConfig, err error) error {
+	if ctx.Err() != nil && context.Cause(ctx) != context.DeadlineExceeded {
+		return context.Cause(ctx)
+	}
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) {
+		return refusedFault(cc, pgErr)
+	}
+	where := fmt.Sprintf("%s:%d", cc.Host, cc.Port)
+	var unwrapped *pgconn.ConnectError
+	if errors.As(err, &unwrapped) {
+		err = unwrapped.Unwrap()
+	}
+	if isTLSFault(err) {
+		return fault(ErrDenied, "cannot set up TLS with PostgreSQL at %s; check sslmode, sslrootcert, sslcert and sslkey in --dsn", where).because(err)
+	}
+	return fault(ErrUnreachable, "cannot reach PostgreSQL at %s; check --dsn, the network, and that the server runs", where).because(err)
+}
+
+// refusedFault says what to do about a server that answered and refused.
+func refusedFault(cc *pgx.ConnConfig, err *pgconn.PgError) error {
+	switch err.Code {
+	case "28P01", "28000":
+		return fault(ErrDenied, "PostgreSQL refused user %q on database %q; check user and password, and pg_hba.conf", cc.User, cc.Database).because(err)
+	case "42501":
+		return fault(ErrDenied, "user %q may not connect for replication; as a superuser: ALTER ROLE %s REPLICATION", cc.User, quoteIdentifier(cc.User)).because(err)
+	case "3D000":
+		return fault(ErrSetup, "database %q does not exist; create it or correct --dsn", cc.Database).because(err)
+	case "53300":
+		return fault(ErrUnreachable, "PostgreSQL has no free connection; raise max_connections or max_wal_senders, or end connections that are not needed").because(err)
+	case "08P01":
+		return fault(ErrSetup, "what answers at %s:%d does not carry replication connections; if it is a pooler, name the server itself in --dsn", cc.Host, cc.Port).because(err)
+	case "42704", "22023":
+		return fault(ErrSetup, "PostgreSQL refused a setting; check the parameters in --dsn").because(err)
+	}
+	return fault(ErrUnreachable, "PostgreSQL at %s:%d does not accept the connection", cc.Host, cc.Port).because(err)
+}
+
+func isTLSFault(err error) bool {
+	var (
+		verification *tls.CertificateVerificationError
+		authority    x509.UnknownAuthorityError
+		hostname     x509.HostnameError
+		alert        tls.AlertError
+		header       tls.RecordHeaderError
+	)
+	return errors.As(err, &verification) || errors.As(err, &authority) || errors.As(err, &hostname) ||
+		errors.As(err, &alert) || errors.As(err, &header) || strings.Contains(err.Error(), "server refused TLS connection")
+}
+
+// oneLine returns an error's text with each of its lines once, in one line.
+func oneLine(err error) string {
+	var lines []string
+	seen := make(map[string]bool)
+	for line := range strings.Lines(err.Error()) {
+		line = strings.Join(strings.Fields(line), " ")
+		if line != "" && !seen[line] {
+			seen[line] = true
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "; ")
+}

@@ -1,0 +1,205 @@
+package replication
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pglogrepl"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/outbox-cdc/outbox-cdc/decoder"
+)
+
+const (
+	// maxProofAge is the longest time that a proof of ownership counts.
+	maxProofAge = 10 * time.Second
+	// guardInterval is how often the guard asks by itself. It also decides how
+	// soon we notice that the server wants to stop.
+	guardInterval = time.Second
+)
+
+// Guard watches a session from outside, on an ordinary connection to the very
+// server that the stream comes from: whether the slot is still held by the
+// stream's walsender, and whether our tables are still published. An answer on
+// the stream itself would prove nothing: after a freeze, megabytes of old
+// messages still look fresh. The guard never writes.
+//
+// Any goroutine may call its methods.
+type Guard struct {
+	cfg    Config
+	pid    uint32
+	limit  time.Duration
+	tables []decoder.Table
+
+	// turn holds one token; who has it may use conn.
+	turn chan struct{}
+	conn *pgx.Conn
+}
+
+// OpenGuard opens the guard of a stream and proves that the slot is held. The
+// caller closes it.
+func OpenGuard(ctx context.Context, cfg Config, srv Server, s *Stream) (*Guard, error) {
+	conn, _, err := cfg.connect(ctx, s.endpoint)
+	if err != nil {
+		return nil, fmt.Errorf("open the guard connection: %w", err)
+	}
+	g := &Guard{
+		cfg:    cfg,
+		pid:    s.pid,
+		limit:  proofLimit(srv.WALSenderTimeout),
+		tables: srv.Tables,
+		turn:   make(chan struct{}, 1),
+		conn:   conn,
+	}
+	g.turn <- struct{}{}
+	if _, err := g.Prove(ctx); err != nil {
+		g.Close()
+		return nil, err
+	}
+	return g, nil
+}
+
+// proofLimit returns how long a proof counts: the server gives the slot to
+// another no sooner than wal_sender_timeout after it last heard from us.
+func proofLimit(walSenderTimeout time.Duration) time.Duration {
+	if walSenderTimeout == 0 {
+		return maxProofAge
+	}
+	return min(walSenderTimeout/2, maxProofAge)
+}
+
+// Limit returns how long a proof counts, from the moment that its query was
+// sent.
+func (g *Guard) Limit() time.Duration { return g.limit }
+
+// Age returns how old a proof that was sent at sent is at now: by the
+// monotonic clock or by the wall clock, whichever says more. The monotonic clock
+// stands still while a machine is suspended.
+func Age(sent, now time.Time) time.Duration {
+	return max(now.Sub(sent), now.Round(0).Sub(sent.Round(0)))
+}
+
+// Run asks again and again, so that the proof stays fresh, and looks at the
+// tables every Config.MembershipInterval. It returns why the session must end:
+// ErrNotOwner, a fault, or the connection's error; nil if ctx has ended.
+func (g *Guard) Run(ctx context.Context) error {
+	interval := min(guardInterval, g.limit/3)
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	members := time.Now().Add(g.cfg.membershipInterval())
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		_, err := g.Prove(ctx)
+		if err == nil && !time.Now().Before(members) {
+			err = g.membership(ctx)
+			members = time.Now().Add(g.cfg.membershipInterval())
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// Prove asks the server now whether the slot is held by our walsender. sent is
+// when the question was sent: the proof's age counts from there.
+func (g *Guard) Prove(ctx context.Context) (sent time.Time, err error) {
+	err = g.query(ctx, func(ctx context.Context) error {
+		sent = time.Now()
+		var pid uint32
+		err := g.conn.QueryRow(ctx, "SELECT coalesce(active_pid, 0)::int8 FROM pg_replication_slots WHERE slot_name = $1", g.cfg.Slot).Scan(&pid)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			return errNoSlot(g.cfg.Slot)
+		case err != nil:
+			return fmt.Errorf("ask who holds slot %q: %w", g.cfg.Slot, err)
+		case pid != g.pid:
+			return fmt.Errorf("%w: slot %q is held by process %d, our walsender is %d", ErrNotOwner, g.cfg.Slot, pid, g.pid)
+		}
+		return nil
+	})
+	return sent, err
+}
+
+// Confirmed returns the slot's own position.
+func (g *Guard) Confirmed(ctx context.Context) (lsn pglogrepl.LSN, err error) {
+	err = g.query(ctx, func(ctx context.Context) error {
+		slot, err := ShowSlot(ctx, g.conn, g.cfg.Slot)
+		lsn = slot.Confirmed
+		return err
+	})
+	return lsn, err
+}
+
+// WALEnd returns the end of the server's WAL.
+func (g *Guard) WALEnd(ctx context.Context) (lsn pglogrepl.LSN, err error) {
+	err = g.query(ctx, func(ctx context.Context) error {
+		lsn, err = walEnd(ctx, g.conn)
+		return err
+	})
+	return lsn, err
+}
+
+// membership checks that every table is where it was and is published. A table
+// that is renamed, moved or taken out of the publication gives no error in the
+// stream at all.
+func (g *Guard) membership(ctx context.Context) error {
+	return g.query(ctx, func(ctx context.Context) error {
+		for _, t := range g.tables {
+			if err := stillPublished(ctx, g.conn, g.cfg.Publication, t); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// stillPublished checks one table, by its OID.
+func stillPublished(ctx context.Context, conn *pgx.Conn, publication string, t decoder.Table) error {
+	now := decoder.Table{OID: t.OID}
+	var published bool
+	err := conn.QueryRow(ctx, `SELECT n.nspname, c.relname, EXISTS (
+  SELECT FROM pg_publication_tables pt JOIN pg_publication p USING (pubname)
+  WHERE p.pubname = $1 AND p.pubinsert AND pt.schemaname = n.nspname AND pt.tablename = c.relname)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $2`, publication, t.OID).Scan(&now.Schema, &now.Name, &published)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return fault(ErrGap, "table %s was dropped while it was streamed; rows may be missing: create it again or take it out of --table, and publish again what is missing", t)
+	case err != nil:
+		return fmt.Errorf("look whether table %s is published: %w", t, err)
+	case now != t:
+		return fault(ErrGap, "table %s is now %s; rename it back or correct --table: rows written to another table of the old name are not published", t, now)
+	case !published:
+		return fault(ErrGap, "publication %q no longer publishes table %s; rows may be missing: add it with \"outbox-cdc publication create\" and publish again what is missing", publication, t)
+	}
+	return nil
+}
+
+// query runs f with the connection in hand, for no longer than a proof counts:
+// a connection that does not answer by then is as good as none.
+func (g *Guard) query(ctx context.Context, f func(context.Context) error) error {
+	select {
+	case <-g.turn:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { g.turn <- struct{}{} }()
+	ctx, cancel := context.WithTimeout(ctx, g.limit)
+	defer cancel()
+	return f(ctx)
+}
+
+// Close closes the connection, after the query that runs.
+func (g *Guard) Close() {
+	<-g.turn
+	closeQuietly(g.conn)
+	g.turn <- struct{}{}
+}

@@ -1,0 +1,187 @@
+package replication
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pglogrepl"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/outbox-cdc/outbox-cdc/decoder"
+)
+
+const (
+	// busyPoll is how often a slot that another connection holds is looked at.
+	// The look is a query: a START that is refused would fill the server's log.
+	busyPoll = 500 * time.Millisecond
+	// busyRemind is how often the log repeats that we wait.
+	busyRemind = 10 * time.Minute
+)
+
+// OpenStream starts a session on the server that Preflight looked at, at the
+// slot's own position: a position from memory may belong to a history that the
+// server no longer has. Chunks come from pool.
+//
+// It waits without limit while another connection holds the slot, unless
+// Config.NoWait makes that ErrBusy. The caller closes the stream.
+func OpenStream(ctx context.Context, cfg Config, srv Server, pool *decoder.Pool) (*Stream, error) {
+	log := cfg.log()
+	conn, err := cfg.connectReplication(ctx, srv.endpoint, func(_ *pgconn.PgConn, n *pgconn.Notice) {
+		log.Warn("notice from the server", "slot", cfg.Slot, "code", n.Code, "message", n.Message, "detail", n.Detail)
+	})
+	if err != nil {
+		return nil, err
+	}
+	position, err := start(ctx, cfg, srv, conn)
+	if err != nil {
+		closeQuietly(conn.PgConn)
+		return nil, err
+	}
+	s := &Stream{
+		slot:     cfg.Slot,
+		pid:      conn.PID(),
+		endpoint: conn.dialer.reached,
+		log:      log,
+		reader:   newReader(conn),
+		decoder:  decoder.New(srv.Tables),
+		pool:     pool,
+		chunk:    pool.Get(),
+		silence:  cfg.silenceTimeout(),
+	}
+	s.reporter.conn = conn.Conn()
+	s.reporter.interval = cfg.statusInterval(srv.WALSenderTimeout)
+	s.reporter.start(position, time.Now())
+	log.Debug("replication connection", "slot", cfg.Slot, "walsender_pid", s.pid, "address", s.endpoint.address,
+		"receive_buffer_bytes", conn.dialer.granted, "status_interval", s.reporter.interval)
+	return s, nil
+}
+
+// start begins to stream, as soon as the slot is free, and returns where the
+// slot stood. Nothing but a crash of the server, which ends this connection too, moves a
+// slot back, so what it returns is never ahead of the slot.
+func start(ctx context.Context, cfg Config, srv Server, conn *replicationConn) (pglogrepl.LSN, error) {
+	system, err := pglogrepl.IdentifySystem(ctx, conn.PgConn)
+	if err != nil {
+		return 0, fmt.Errorf("identify the server: %w", err)
+	}
+	if system.SystemID != srv.SystemID {
+		return 0, fmt.Errorf("the server at %s is another one than a moment ago (system identifier %s, was %s)",
+			conn.dialer.reached.address, system.SystemID, srv.SystemID)
+	}
+	wait := waiter{cfg: cfg}
+	for {
+		slot, err := readSlotSimple(ctx, conn.PgConn, cfg.Slot)
+		if err != nil {
+			return 0, err
+		}
+		if err := slot.usable(); err != nil {
+			return 0, err
+		}
+		if slot.ActivePID == 0 {
+			err = startReplication(ctx, conn.PgConn, cfg)
+			if !isCode(err, "55006") {
+				return slot.Confirmed, err
+			}
+		}
+		if err := wait.busy(ctx, slot); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// startReplication sends START_REPLICATION and waits for the stream to begin.
+// After an error of the server the connection can be used again.
+func startReplication(ctx context.Context, conn *pgconn.PgConn, cfg Config) error {
+	sql := fmt.Sprintf("START_REPLICATION SLOT %s LOGICAL 0/0 (proto_version '1', publication_names %s)",
+		quoteIdentifier(cfg.Slot), quoteLiteral(quoteIdentifier(cfg.Publication)))
+	conn.Frontend().SendQuery(&pgproto3.Query{String: sql})
+	if err := conn.Frontend().Flush(); err != nil {
+		return fmt.Errorf("start replication on slot %q: %w", cfg.Slot, err)
+	}
+	var refused error
+	for {
+		msg, err := conn.ReceiveMessage(ctx)
+		if err != nil {
+			if refused != nil {
+				return refused // the server closed the connection behind it
+			}
+			return fmt.Errorf("start replication on slot %q: %w", cfg.Slot, err)
+		}
+		switch msg := msg.(type) {
+		case *pgproto3.CopyBothResponse:
+			return nil
+		case *pgproto3.ErrorResponse:
+			refused = fmt.Errorf("start replication on slot %q: %w", cfg.Slot, pgconn.ErrorResponseToPgError(msg))
+		case *pgproto3.ReadyForQuery:
+			if refused == nil {
+				refused = fmt.Errorf("start replication on slot %q: the server did not begin to stream", cfg.Slot)
+			}
+			return refused
+		}
+	}
+}
+
+// Holder is the connection that holds a slot.
+type Holder struct {
+	Slot string
+	PID  uint32 // 0 if it has just gone or just come
+}
+
+// waiter waits for a slot that another connection holds.
+type waiter struct {
+	cfg    Config
+	began  bool
+	holder uint32
+	said   time.Time
+}
+
+// busy says who holds the slot, the first time and when that changes, and
+// waits a moment.
+func (w *waiter) busy(ctx context.Context, slot Slot) error {
+	if w.cfg.NoWait {
+		return fault(ErrBusy, "slot %q is in use by process %d of the server; end it, or run without --no-wait", slot.Name, slot.ActivePID)
+	}
+	changed := slot.ActivePID != w.holder && slot.ActivePID != 0
+	if !w.began || changed {
+		w.began, w.holder = true, slot.ActivePID
+		if w.cfg.Waiting != nil {
+			w.cfg.Waiting(Holder{Slot: slot.Name, PID: slot.ActivePID})
+		}
+	}
+	if now := time.Now(); changed || now.Sub(w.said) >= busyRemind {
+		w.said = now
+		w.cfg.log().Info("waiting for the slot, another process holds it", "slot", slot.Name, "holder_pid", slot.ActivePID)
+	}
+	timer := time.NewTimer(busyPoll)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// closeQuietly closes a connection of which nothing is wanted any more.
+func closeQuietly(conn interface{ Close(context.Context) error }) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	conn.Close(ctx)
+}
+
+func isCode(err error, codes ...string) bool {
+	var pgErr *pgconn.PgError
+	if !errors.As(err, &pgErr) {
+		return false
+	}
+	for _, code := range codes {
+		if strings.EqualFold(pgErr.Code, code) {
+			return true
+		}
+	}
+	return false
+}

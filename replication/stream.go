@@ -1,0 +1,278 @@
+package replication
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/jackc/pglogrepl"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/outbox-cdc/outbox-cdc/decoder"
+)
+
+// A chunk is handed over when it holds this much, or when the socket has
+// nothing more at once.
+const (
+	chunkBytes   = 64 << 10
+	chunkEntries = 512
+)
+
+// Stream is one START_REPLICATION session. It belongs to one goroutine, which
+// calls Run, then Finish; Close, Received, Flushed and PID say what they allow.
+type Stream struct {
+	slot     string
+	pid      uint32
+	endpoint endpoint
+	log      *slog.Logger
+
+	reader   *reader
+	reporter reporter
+	farewell farewell
+	decoder  *decoder.Decoder
+	pool     *decoder.Pool
+	chunk    *decoder.Chunk
+
+	silence time.Duration
+	heard   time.Time // when the server last said anything, while we were reading
+	ended   bool      // whether the server has ended the stream
+}
+
+// PID returns the process id of the walsender. Any goroutine may call it.
+func (s *Stream) PID() uint32 { return s.pid }
+
+// Received returns the highest LSN that the session has seen. Any goroutine
+// may call it.
+func (s *Stream) Received() pglogrepl.LSN { return pglogrepl.LSN(s.reporter.received.Load()) }
+
+// Flushed returns the flush position that the server was told last. Any
+// goroutine may call it.
+func (s *Stream) Flushed() pglogrepl.LSN { return pglogrepl.LSN(s.reporter.flushed.Load()) }
+
+// Run reads until ctx ends or the session breaks. It hands chunks over to out
+// in the order of the stream, and never closes it. While out is full it goes
+// on reporting to the server.
+//
+// confirmed returns the position up to which everything that this session
+// handed over is done; 0 means nothing yet, and moves nothing.
+//
+// Run returns nil when ctx has ended; Finish comes next. Any error has ended
+// the session.
+func (s *Stream) Run(ctx context.Context, out chan<- *decoder.Chunk, confirmed func() pglogrepl.LSN) error {
+	release := s.reader.interrupt(ctx)
+	defer release()
+	s.heard = time.Now()
+	for {
+		if err := s.drain(ctx, out, confirmed); err != nil {
+			return s.left(ctx, err)
+		}
+		now := time.Now()
+		if err := s.reporter.report(confirmed(), now); err != nil {
+			return s.left(ctx, err)
+		}
+		if quiet := now.Sub(s.heard); quiet >= s.silence {
+			return fmt.Errorf("%w: nothing for %s on slot %q, although it was asked", ErrSilent, quiet.Round(time.Millisecond), s.slot)
+		}
+		wake := s.reporter.wake(now)
+		if limit := s.heard.Add(s.silence); limit.Before(wake) {
+			wake = limit
+		}
+		n, err := s.reader.fill(ctx, wake)
+		if n > 0 {
+			s.heard = time.Now()
+		}
+		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			return s.left(ctx, fmt.Errorf("read from the walsender of slot %q: %w", s.slot, err))
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+	}
+}
+
+// left returns the error that ended the session, nil if the caller ended it.
+func (s *Stream) left(ctx context.Context, err error) error {
+	if errors.Is(err, context.Cause(ctx)) && ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// drain handles every message that has been read, and hands over what they
+// yield.
+func (s *Stream) drain(ctx context.Context, out chan<- *decoder.Chunk, confirmed func() pglogrepl.LSN) error {
+	for {
+		m, ok, err := s.reader.next()
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return s.handOver(ctx, out, confirmed)
+		}
+		if err := s.handle(m); err != nil {
+			return err
+		}
+		if s.chunk.Bytes() >= chunkBytes || len(s.chunk.Entries) >= chunkEntries {
+			if err := s.handOver(ctx, out, confirmed); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// handOver gives the chunk to the publisher. While the publisher is behind,
+// the server goes on hearing from us.
+func (s *Stream) handOver(ctx context.Context, out chan<- *decoder.Chunk, confirmed func() pglogrepl.LSN) error {
+	if len(s.chunk.Entries) == 0 {
+		return nil
+	}
+	select {
+	case out <- s.chunk:
+		s.chunk = s.pool.Get()
+		return nil
+	default:
+	}
+	// What the server says meanwhile is not read, so it is not silent.
+	defer func() { s.heard = time.Now() }()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case out <- s.chunk:
+			s.chunk = s.pool.Get()
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case now := <-timer.C:
+			if err := s.reporter.report(confirmed(), now); err != nil {
+				return err
+			}
+			timer.Reset(time.Until(s.reporter.wake(now)))
+		}
+	}
+}
+
+// handle consumes one message. Everything but CopyData and notices ends the
+// session: a loop that waits for CopyData alone would hang.
+func (s *Stream) handle(m message) error {
+	switch m.kind {
+	case msgCopyData:
+		return s.copyData(m.body)
+	case msgNoticeResponse:
+		return s.notice(m.body)
+	case msgParameterStatus:
+		return nil
+	case msgErrorResponse:
+		s.ended = true
+		return s.serverError(m.body)
+	case msgCommandComplete, msgCopyDone, msgReadyForQuery:
+		s.ended = true
+		return fmt.Errorf("%w: it ended the stream of slot %q (message %q)", ErrShutdown, s.slot, m.kind)
+	}
+	return fmt.Errorf("%w: type %q in the stream of slot %q", errFraming, m.kind, s.slot)
+}
+
+func (s *Stream) copyData(body []byte) error {
+	if len(body) == 0 {
+		return fmt.Errorf("%w: empty CopyData", errFraming)
+	}
+	switch body[0] {
+	case copyXLogData:
+		x, err := parseXLogData(body)
+		if err != nil {
+			return err
+		}
+		s.reporter.receive(x.start)
+		if err := s.decoder.Decode(x.data, s.chunk); err != nil {
+			return fmt.Errorf("decode at %s: %w", x.start, err)
+		}
+		return nil
+	case copyKeepalive:
+		k, err := parseKeepalive(body)
+		if err != nil {
+			return err
+		}
+		return s.keepalive(k)
+	}
+	return fmt.Errorf("%w: CopyData of type 0x%02x", errFraming, body[0])
+}
+
+// keepalive costs next to nothing: a busy cluster sends a thousand a second.
+func (s *Stream) keepalive(k keepalive) error {
+	s.reporter.receive(k.walEnd)
+	s.decoder.Keepalive(k.walEnd, s.chunk)
+	if !k.replyRequested {
+		return nil
+	}
+	s.reporter.owed = true
+	if s.farewell.asked(k.walEnd, s.Flushed(), time.Now()) {
+		return fmt.Errorf("%w: it has waited %s for acknowledgements up to %s on slot %q", ErrShutdown, leaveAfter, k.walEnd, s.slot)
+	}
+	return nil
+}
+
+// serverError turns an ErrorResponse into an error.
+func (s *Stream) serverError(body []byte) error {
+	var msg pgproto3.ErrorResponse
+	if err := msg.Decode(body); err != nil {
+		return fmt.Errorf("%w: %w", errFraming, err)
+	}
+	pgErr := pgconn.ErrorResponseToPgError(&msg)
+	if pgErr.Code == "42704" && pgErr.Routine == routinePublication {
+		return fault(ErrGap, "slot %q: the publication did not exist when the next rows were written (at %s or after), so the server cannot decode them; "+
+			"create the slot again, after the publication, and publish again what is missing", s.slot, s.Received()).because(pgErr)
+	}
+	return fmt.Errorf("walsender of slot %q: %w", s.slot, pgErr)
+}
+
+// Functions of the server that say which error or warning this is: its text
+// may be translated.
+const (
+	routinePublication      = "get_publication_oid"
+	routineLoadPublications = "LoadPublications"
+)
+
+// notice logs what the server says beside the stream. PostgreSQL 18 says so,
+// and no more, when it skips rows because the publication did not exist.
+func (s *Stream) notice(body []byte) error {
+	var msg pgproto3.NoticeResponse
+	if err := msg.Decode(body); err != nil {
+		return fmt.Errorf("%w: %w", errFraming, err)
+	}
+	logNotice(s.log, s.slot, (*pgproto3.ErrorResponse)(&msg))
+	if msg.Code == "55000" && msg.Routine == routineLoadPublications {
+		return fault(ErrGap, "slot %q: the publication did not exist when the next rows were written (at %s or after), and the server skips them: %s; "+
+			"create the slot again, after the publication, and publish again what is missing", s.slot, s.Received(), msg.Message)
+	}
+	return nil
+}
+
+func logNotice(log *slog.Logger, slot string, n *pgproto3.ErrorResponse) {
+	level := slog.LevelInfo
+	if n.SeverityUnlocalized == "WARNING" {
+		level = slog.LevelWarn
+	}
+	log.Log(context.Background(), level, "notice from the server", "slot", slot, "code", n.Code, "message", n.Message, "detail", n.Detail)
+}
+
+// Close ends the session without a last report, if Finish has not, and closes
+// the connection. It is called once, when no other method runs.
+func (s *Stream) Close() error {
+	if s.chunk != nil {
+		s.chunk.Release()
+		s.chunk = nil
+	}
+	conn := s.reader.conn
+	if !s.ended {
+		conn.SetWriteDeadline(time.Now().Add(time.Second))
+		conn.Write(appendEmpty(nil, msgTerminate)) // politeness; the close says the same
+	}
+	if err := conn.Close(); err != nil {
+		return fmt.Errorf("close the walsender's connection: %w", err)
+	}
+	return nil
+}
