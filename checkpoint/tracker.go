@@ -7,7 +7,9 @@
 package checkpoint
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pglogrepl"
@@ -15,15 +17,18 @@ import (
 
 // Tracker turns acknowledgements in any order into one contiguous position. It
 // counts by segment, the events between two markers of the stream, so that a
-// transaction of a million rows costs as much as one of a single row. It
-// belongs to one goroutine.
+// transaction of a million rows costs as much as one of a single row. What it
+// holds grows with the unfinished segments alone: a partition that stands still
+// with one event does not make it remember what the others get done behind it.
+// It belongs to one goroutine.
 type Tracker struct {
-	// segments are the unfinished ones in stream order. The last one is open:
-	// no marker has followed it yet. segments[head:] are in use.
+	// segments[head:] are in stream order. The first is unfinished, the last one
+	// is open: no marker has followed it yet.
 	segments []segment
 	head     int
-	// first is the number of segments[head].
-	first Segment
+	// finished is the number of segments that hold nothing that the rest could
+	// not say: those in front of head, and complete ones behind it.
+	finished int
 	// pending is the number of events begun and not acknowledged.
 	pending int
 	// confirmed is the marker behind the newest segment that is complete with
@@ -44,6 +49,7 @@ type Mark struct {
 }
 
 type segment struct {
+	number  Segment
 	pending int
 	begun   bool // whether it holds an event
 	mark    Mark
@@ -66,7 +72,7 @@ func (t *Tracker) Begin() Segment {
 	open.pending++
 	open.begun = true
 	t.pending++
-	return t.first + Segment(len(t.segments)-1-t.head)
+	return open.number
 }
 
 // Mark records that m follows every event begun so far.
@@ -81,35 +87,68 @@ func (t *Tracker) Mark(m Mark) {
 		t.segments[last-1].mark.replace(m)
 		return
 	}
-	t.segments[last].mark = m
-	t.segments = append(t.segments, segment{})
+	closed := &t.segments[last]
+	closed.mark = m
+	if closed.pending == 0 {
+		t.finished++
+	}
+	t.segments = append(t.segments, segment{number: closed.number + 1})
 	t.advance()
 }
 
 // Ack records the acknowledgement of n events of s, each of which was begun
-// and is acknowledged once.
+// and is acknowledged once. It panics when more are acknowledged than begun:
+// a position that was confirmed too early cannot be taken back.
 func (t *Tracker) Ack(s Segment, n int) {
-	i := t.head + int(s-t.first)
-	if s < t.first || i >= len(t.segments) || t.segments[i].pending < n {
-		panic(fmt.Sprintf("checkpoint: %d events of segment %d acknowledged twice", n, s))
+	acknowledged := t.find(s)
+	if acknowledged == nil || n < 1 || n > acknowledged.pending {
+		panic(fmt.Sprintf("checkpoint: acknowledged %d events of segment %d, more than are pending", n, s))
 	}
-	t.segments[i].pending -= n
+	acknowledged.pending -= n
 	t.pending -= n
+	if acknowledged.pending > 0 || acknowledged == &t.segments[len(t.segments)-1] {
+		return
+	}
+	t.finished++
 	t.advance()
 }
 
-// advance drops the complete segments in front.
+// find returns the segment of that number, nil if it has been dropped or has
+// not begun.
+func (t *Tracker) find(s Segment) *segment {
+	inUse := t.segments[t.head:]
+	i, found := slices.BinarySearchFunc(inUse, s, func(e segment, s Segment) int { return cmp.Compare(e.number, s) })
+	if !found {
+		return nil
+	}
+	return &inUse[i]
+}
+
+// advance leaves the complete segments in front behind.
 func (t *Tracker) advance() {
 	for t.head < len(t.segments)-1 && t.segments[t.head].pending == 0 {
 		t.confirm(t.segments[t.head].mark)
 		t.head++
-		t.first++
 	}
-	if t.head > len(t.segments)/2 {
-		n := copy(t.segments, t.segments[t.head:])
-		t.segments = t.segments[:n]
-		t.head = 0
+	if t.finished > len(t.segments)/2 {
+		t.compact()
 	}
+}
+
+// compact drops the finished segments. The mark of one in the middle goes to
+// the unfinished one before it, which it waits for.
+func (t *Tracker) compact() {
+	last := len(t.segments) - 1
+	kept := t.segments[:0]
+	for i, s := range t.segments[t.head:] {
+		if s.pending == 0 && t.head+i < last {
+			kept[len(kept)-1].mark.replace(s.mark)
+			continue
+		}
+		kept = append(kept, s)
+	}
+	t.segments = kept
+	t.head, t.finished = 0, 0
 }
 
 func (t *Tracker) confirm(m Mark) { t.confirmed.replace(m) }
