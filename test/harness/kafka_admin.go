@@ -202,23 +202,3 @@ func (k *Kafka) elect(ctx context.Context, topic string, partition int32, to int
 	}
 	return fmt.Errorf("broker %d does not lead topic %s, partition %d yet", to, topic, partition)
 }
-
-// Allow gives a user rights on the topic of a name, or on all names with a
-// prefix if pattern says so. They hold when it returns.
-func (k *Kafka) Allow(ctx context.Context, user, topic string, pattern kadm.ACLPattern, operations ...kadm.ACLOperation) error {
-	return k.allow(ctx, kadm.NewACLs().Topics(topic), user, pattern, operations)
-}
-
-// AllowTransactionalID is Allow for transactional ids.
-func (k *Kafka) AllowTransactionalID(ctx context.Context, user, id string, pattern kadm.ACLPattern, operations ...kadm.ACLOperation) error {
-	return k.allow(ctx, kadm.NewACLs().TransactionalIDs(id), user, pattern, operations)
-}
-
-func (k *Kafka) allow(ctx context.Context, acl *kadm.ACLBuilder, user string, pattern kadm.ACLPattern, operations []kadm.ACLOperation) error {
-	acl = acl.Allow("User:" + user).AllowHosts().ResourcePatternType(pattern).Operations(operations...)
-	results, err := k.Admin().CreateACLs(ctx, acl)
-	for _, r := range results {
-		err = errors.Join(err, r.Err)
-	}
-	return err
-}

@@ -4,6 +4,7 @@ package harness
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -31,6 +33,35 @@ func signalTree(pid int, sig syscall.Signal) error {
 		return nil
 	}
 	return err
+}
+
+// killTree ends a process and everything below it, and waits until the latter
+// are gone. Waiting for pid itself is its parent's business.
+func killTree(ctx context.Context, pid int) error {
+	below := descendants(pid)
+	if err := signalTree(pid, syscall.SIGKILL); err != nil {
+		return err
+	}
+	for _, p := range below {
+		err := poll(ctx, time.Millisecond, func() error {
+			if err := syscall.Kill(p, 0); errors.Is(err, syscall.ESRCH) || isZombie(p) {
+				return nil
+			}
+			return fmt.Errorf("process %d is still there", p)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isZombie reports whether a process has ended but was not waited for, which
+// some containers' first process never does. Without /proc it is not known.
+func isZombie(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	return err == nil && len(fields) > 0 && fields[0][0] == 'Z'
 }
 
 // descendants returns the processes below pid.
