@@ -95,10 +95,11 @@ func (r *reporter) send(confirmed pglogrepl.LSN, ask bool, now time.Time, extra 
 	if err := r.conn.SetWriteDeadline(now.Add(writeTimeout)); err != nil {
 		return fmt.Errorf("set write deadline: %w", err)
 	}
+	// Noted before: a write that fails may have arrived.
+	r.flushed.Store(uint64(flush))
 	if _, err := r.conn.Write(r.buf); err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
-	r.flushed.Store(uint64(flush))
 	r.last, r.owed = now, false
 	if ask {
 		r.ping = now.Add(r.interval)

@@ -1,0 +1,72 @@
+// Package sql holds the DDL of outbox-cdc: the outbox table and the support
+// tables, as text that can be executed or printed.
+//
+// Every statement is idempotent and names its objects in full, quoted, so that
+// any identifier works and no search_path matters. The support tables live in
+// the schema of the outbox table.
+package sql
+
+import (
+	"embed"
+	"strings"
+	"text/template"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Names of the support tables.
+const (
+	CheckpointTable  = "outbox_cdc_checkpoint"
+	DeadLettersTable = "outbox_dead_letters"
+)
+
+//go:embed *.sql
+var files embed.FS
+
+var templates = template.Must(template.ParseFS(files, "*.sql"))
+
+// Outbox names what the DDL is for.
+type Outbox struct {
+	Schema, Name string // of the outbox table
+	// Role and Database are for Grants alone: who runs outbox-cdc, and where.
+	Role, Database string
+}
+
+// Table returns the statement that creates the outbox table: the lean form,
+// or the full one with the columns of a polling publisher.
+func (o Outbox) Table(full bool) string {
+	if full {
+		return o.render("outbox_events_full.sql")
+	}
+	return o.render("outbox_events.sql")
+}
+
+// Checkpoint returns the statement that creates the table of the gap-detection
+// record.
+func (o Outbox) Checkpoint() string { return o.render("checkpoint.sql") }
+
+// DeadLetters returns the statement that creates the table of the dead
+// letters.
+func (o Outbox) DeadLetters() string { return o.render("dead_letters.sql") }
+
+// Grants returns the statements that give Role what it needs to run.
+func (o Outbox) Grants() string { return o.render("grants.sql") }
+
+// Qualified returns the quoted name of a table in a schema.
+func Qualified(schema, table string) string { return pgx.Identifier{schema, table}.Sanitize() }
+
+func (o Outbox) render(name string) string {
+	var b strings.Builder
+	err := templates.ExecuteTemplate(&b, name, map[string]string{
+		"Table":       Qualified(o.Schema, o.Name),
+		"Schema":      pgx.Identifier{o.Schema}.Sanitize(),
+		"Checkpoint":  Qualified(o.Schema, CheckpointTable),
+		"DeadLetters": Qualified(o.Schema, DeadLettersTable),
+		"Role":        pgx.Identifier{o.Role}.Sanitize(),
+		"Database":    pgx.Identifier{o.Database}.Sanitize(),
+	})
+	if err != nil {
+		panic("sql: " + err.Error()) // the templates are part of the program
+	}
+	return b.String()
+}
