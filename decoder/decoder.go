@@ -167,8 +167,8 @@ func (d *Decoder) insert(r *cursor, c *Chunk) error {
 	return nil
 }
 
-// message counts a transactional logical message, so that the index of an
-// event does not depend on whether the stream was asked for messages.
+// message counts a transactional logical message: it has its place among the
+// rows. One that is not transactional may arrive anywhere, and counts nowhere.
 func (d *Decoder) message(r *cursor) error {
 	transactional := r.uint8()&1 != 0
 	r.uint64() // LSN
@@ -185,8 +185,8 @@ func (d *Decoder) message(r *cursor) error {
 	return nil
 }
 
-// next returns the position of the next change of the open transaction. Every
-// change that the server sends takes an index, whether it is ours or not.
+// next returns the position of the next insert or message of the open
+// transaction. Each takes an index, whether it is ours or not.
 func (d *Decoder) next() Position {
 	p := Position{CommitLSN: d.tx.commitLSN, Index: d.tx.index, CommitTime: d.tx.commitTime}
 	d.tx.index++

@@ -14,8 +14,8 @@ type Position struct {
 	// CommitLSN is the start of the commit record of the event's transaction.
 	// It grows from transaction to transaction in the order of the stream.
 	CommitLSN pglogrepl.LSN
-	// Index counts the changes of the transaction from 0, as the server sends
-	// them.
+	// Index counts the inserts and transactional messages of the transaction
+	// from 0, as the server sends them, those of other tables included.
 	Index uint32
 	// CommitTime is in microseconds since the Unix epoch. It takes no part in
 	// the order; it tells two histories of one server apart that used the same
