@@ -89,6 +89,23 @@ func TestTracker(t *testing.T) {
 			pending: 1,
 		},
 		{
+			name: "many transactions complete behind a hole",
+			steps: []step{
+				begin(1), mark(10), begin(1), mark(20), begin(1), mark(30), begin(1), mark(40), begin(1), mark(50), begin(1), mark(60),
+				ack(2, 1), ack(1, 1), ack(4, 1), ack(3, 1),
+			},
+			pending: 2,
+		},
+		{
+			name: "many transactions complete behind a hole that closes",
+			steps: []step{
+				begin(1), mark(10), begin(1), mark(20), begin(1), mark(30), begin(1), mark(40), begin(1), mark(50), begin(1), mark(60),
+				ack(2, 1), ack(1, 1), ack(4, 1), ack(3, 1), ack(0, 1),
+			},
+			want:    Mark{LSN: 50},
+			pending: 1,
+		},
+		{
 			name:    "a keepalive behind a transaction that is complete behind a hole",
 			steps:   []step{begin(1), mark(10), begin(1), mark(20), ack(1, 1), mark(30)},
 			pending: 1,
@@ -162,7 +179,7 @@ func TestTrackerAckBreaksItsContract(t *testing.T) {
 		{"an event twice, behind a hole", []step{begin(1), mark(10), begin(1), mark(20), ack(1, 1)}, ack(1, 1)},
 		{
 			"an event twice, behind a hole, long ago",
-			[]step{begin(1), mark(10), begin(1), mark(20), begin(1), mark(30), ack(1, 1), ack(2, 1)},
+			[]step{begin(1), mark(10), begin(1), mark(20), begin(1), mark(30), begin(1), mark(40), ack(1, 1), ack(2, 1), ack(3, 1)},
 			ack(1, 1),
 		},
 		{"more than begun", []step{begin(2), mark(10)}, ack(0, 3)},
