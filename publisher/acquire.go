@@ -3,101 +3,11 @@ package publisher
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/IBM/sarama"
-
-	"github.com/outbox-cdc/outbox-cdc/decoder"
 )
-
-// acquireMode says how sure an acquisition is.
-type acquireMode int
-
-const (
-	// acquiredExact: whoever wrote before is shut out, and what stands in front
-	// of our marker is final.
-	acquiredExact acquireMode = iota
-	// acquiredLookingTwice: nobody is shut out; what a predecessor had under way
-	// has been waited for.
-	acquiredLookingTwice
-	// acquiredBlind: the partition cannot be read, nothing is skipped.
-	acquiredBlind
-)
-
-func (m acquireMode) String() string {
-	return [...]string{"exact", "looking twice", "blind"}[m]
-}
-
-// acquireRequest names the partition and what is known about it.
-type acquireRequest struct {
-	transactionalID string
-	topic           string
-	topicID         sarama.Uuid
-	partition       int32
-	// origin and eventIDHeader identify our records. Without an origin there is
-	// no look at the tail.
-	origin, eventIDHeader string
-	// acknowledged is the last record of ours that the brokers acknowledged to
-	// this process, nil if there is none for this topic id.
-	acknowledged *acknowledged
-	// plain asks for a producer id of no transactional id, after a broker has
-	// refused the other kind (87).
-	plain bool
-	// stillOurs asks whether the slot is still ours. It is called before
-	// somebody who may be its rightful owner is shut out again; its error ends
-	// the acquisition.
-	stillOurs func(context.Context) error
-	// fault is told about every failed attempt. It may be nil.
-	fault func(error)
-}
-
-// acknowledged is a record that the brokers said they have.
-type acknowledged struct {
-	offset   int64
-	position decoder.Position
-}
-
-// acquisition is the right to write to a partition, with sequences from 0.
-type acquisition struct {
-	identity
-	mode acquireMode
-	// reason says why the mode is not exact.
-	reason string
-	// endOffset was the end of the partition before our marker was asked for.
-	endOffset int64
-	logStart  int64
-	// tail is the last record of ours, nil if there is none within reach.
-	tail *tail
-}
-
-// lostDataError says that records are gone which the brokers had acknowledged,
-// and which no retention removed.
-type lostDataError struct {
-	topic        string
-	partition    int32
-	acknowledged acknowledged
-	// endOffset is where the partition ends now.
-	endOffset int64
-}
-
-func (e *lostDataError) Error() string {
-	return fmt.Sprintf("%s/%d lost acknowledged records: offset %d held the event at %s, now the partition ends at offset %d or holds another record there; check for unclean leader elections",
-		e.topic, e.partition, e.acknowledged.offset, e.acknowledged.position, e.endOffset)
-}
-
-// fenceRequiredError says that --fence require cannot be satisfied.
-type fenceRequiredError struct{ reason string }
-
-func (e *fenceRequiredError) Error() string {
-	return "partitions cannot be acquired exactly, which --fence require demands: " + e.reason
-}
-
-// lackingError is what makes an exact acquisition impossible.
-type lackingError struct{ reason string }
-
-func (e *lackingError) Error() string { return e.reason }
 
 // markerTimeout is how long the marker is waited for before it is taken for lost.
 const markerTimeout = 3 * time.Second
@@ -184,6 +94,7 @@ func newAcquiring(c *cluster, request acquireRequest) *acquiring {
 			topic:     request.topic,
 			topicID:   request.topicID,
 			partition: request.partition,
+			failedAt:  time.Now(), // the topic may have been replaced since the last look
 			retry:     a.retry,
 		},
 		origin:        request.origin,
@@ -196,56 +107,70 @@ func newAcquiring(c *cluster, request acquireRequest) *acquiring {
 // that isFenced, or errNoMarker, calls for another round.
 func (a *acquiring) exactly(ctx context.Context) (acquisition, error) {
 	acquired := acquisition{mode: acquiredExact}
-	err := a.onCoordinator(ctx, func() (err error) {
+	for _, step := range a.steps() {
+		if err := step(ctx, &acquired); err != nil {
+			return acquired, err
+		}
+	}
+	return acquired, nil
+}
+
+// steps are those of a round, in their order.
+func (a *acquiring) steps() []func(context.Context, *acquisition) error {
+	return []func(context.Context, *acquisition) error{
+		a.takeProducer, a.noteBounds, a.beginTransaction, a.endTransaction, a.lookExactly,
+	}
+}
+
+func (a *acquiring) takeProducer(ctx context.Context, acquired *acquisition) error {
+	return a.onCoordinator(ctx, func() (err error) {
 		acquired.identity, err = a.coordinator.initProducer(ctx)
 		return cannotFence(err)
 	})
-	if err != nil {
-		return acquired, err
-	}
-	bounds, err := a.scan.bounds(ctx)
-	if err != nil {
-		return acquired, err
-	}
-	acquired.endOffset, acquired.logStart = bounds.end, bounds.start
-	err = a.onCoordinator(ctx, func() error {
+}
+
+// noteBounds comes before the transaction: the marker will stand behind the end
+// noted here.
+func (a *acquiring) noteBounds(ctx context.Context, acquired *acquisition) error {
+	now, err := a.scan.bounds(ctx)
+	acquired.endOffset, acquired.logStart = now.end, now.start
+	return err
+}
+
+func (a *acquiring) beginTransaction(ctx context.Context, acquired *acquisition) error {
+	return a.onCoordinator(ctx, func() error {
 		return a.coordinator.addPartition(ctx, acquired.identity, a.topic, a.partition)
 	})
-	if err != nil {
-		return acquired, err
-	}
-	err = a.onCoordinator(ctx, func() error {
+}
+
+func (a *acquiring) endTransaction(ctx context.Context, acquired *acquisition) error {
+	return a.onCoordinator(ctx, func() error {
 		return a.coordinator.abort(ctx, acquired.identity)
 	})
-	if err != nil {
-		return acquired, err
-	}
-	return a.lookExactly(ctx, acquired)
 }
 
 // lookExactly waits for the marker and finds the tail in front of it.
-func (a *acquiring) lookExactly(ctx context.Context, acquired acquisition) (acquisition, error) {
+func (a *acquiring) lookExactly(ctx context.Context, acquired *acquisition) error {
 	awaiting, cancel := context.WithTimeoutCause(ctx, markerTimeout, errNoMarker)
 	defer cancel()
 	marker, err := a.scan.awaitMarker(awaiting, acquired.endOffset, acquired.identity)
 	if code, _ := codeOf(err); code == sarama.ErrTopicAuthorizationFailed {
-		return a.blind(acquired)
+		return a.goBlind(acquired)
 	}
 	if err != nil {
-		return acquired, err
+		return err
 	}
-	acquired.tail = marker.tail
-	if acquired.tail == nil {
+	if acquired.tail = marker.tail; acquired.tail == nil {
 		if acquired.tail, err = a.tailBefore(ctx, bounds{acquired.logStart, acquired.endOffset}); err != nil {
-			return acquired, err
+			return err
 		}
 	}
 	if t := acquired.tail; t != nil && t.producerID != acquired.producerID {
 		if acquired.tail, err = a.lookAgain(ctx, *t, marker.offset); err != nil {
-			return acquired, err
+			return err
 		}
 	}
-	return acquired, a.checkAcknowledged(ctx, bounds{acquired.logStart, marker.offset}, acquired.tail)
+	return a.checkAcknowledged(ctx, bounds{acquired.logStart, marker.offset}, acquired.tail)
 }
 
 // tailBefore finds the tail. Records that cannot be read hide it: then nothing is
@@ -294,6 +219,9 @@ func (a *acquiring) checkAcknowledged(ctx context.Context, now bounds, found *ta
 	if now.end <= known.offset {
 		return lost
 	}
+	if a.origin == "" {
+		return nil // records have no position by which they could be told
+	}
 	if found != nil && found.offset == known.offset && found.position == known.position {
 		return nil
 	}
@@ -325,13 +253,17 @@ func (a *acquiring) retry(ctx context.Context, err error) error {
 }
 
 // exists reports whether code 3 came from a broker that does not know the topic
-// yet, or not any more, while others do.
+// yet, while others do, or may do.
 func (a *acquiring) exists(ctx context.Context, code sarama.KError) bool {
 	if code != sarama.ErrUnknownTopicOrPartition {
 		return false
 	}
 	topic, err := a.cluster.topic(ctx, a.topic)
-	return answerOf(err) == nil && (err != nil || a.partition < topic.partitions)
+	if err != nil {
+		answer, _ := codeOf(err)
+		return answer != sarama.ErrUnknownTopicOrPartition
+	}
+	return a.partition < topic.partitions
 }
 
 // tell reports a failed attempt.

@@ -35,7 +35,7 @@ func (a *acquiring) lookTwice(ctx context.Context, reason string) (acquisition, 
 		acquired.endOffset, acquired.logStart = now.end, now.start
 		acquired.tail, err = a.tailBefore(ctx, now)
 		if code, _ := codeOf(err); code == sarama.ErrTopicAuthorizationFailed {
-			return a.blind(acquired)
+			return acquired, a.goBlind(&acquired)
 		}
 		if err != nil {
 			return acquired, err
@@ -81,14 +81,14 @@ func (a *acquiring) takePlainProducer(ctx context.Context, acquired *acquisition
 	}
 }
 
-// blind is what is left without the right to read: nothing is known about the
+// goBlind is what is left without the right to read: nothing is known about the
 // tail, so nothing is skipped. A producer id that came with a fence is kept, as
 // its first batch still shuts the predecessors out.
-func (a *acquiring) blind(acquired acquisition) (acquisition, error) {
+func (a *acquiring) goBlind(acquired *acquisition) error {
 	reason := "no READ on topic " + a.topic
 	if a.cluster.conf.Fence == FenceRequire {
-		return acquisition{}, &fenceRequiredError{reason + "; grant it"}
+		return &fenceRequiredError{reason + "; grant it"}
 	}
 	acquired.mode, acquired.reason, acquired.tail = acquiredBlind, reason, nil
-	return acquired, nil
+	return nil
 }

@@ -121,11 +121,9 @@ func (s *session) refusedAsPoison(p *partition, b *batch, reason Reason, err err
 	case b.doubt && !p.blind:
 		// An earlier attempt may have been written: look first.
 		p.acquired = false
-	case reason == ReasonInvalidRecord && !p.plain && p.sequence == int32(len(b.records)):
-		// The first batch after acquiring: perhaps it is the transactional
-		// id behind its producer that the broker does not take.
-		p.plain = true
-		p.acquired = false
+	case reason == ReasonInvalidRecord && !p.triedPlain && p.sequence == int32(len(b.records)):
+		s.tryPlain(p, b)
+		return
 	case len(b.records) > 1:
 		left, right := b.split(s.codec())
 		p.queue = append([]*batch{left, right}, p.queue[1:]...)

@@ -35,9 +35,9 @@ type partition struct {
 	// blind says that a look at the partition cannot settle a doubt: nothing
 	// of ours can be read or recognised there.
 	blind bool
-	// plain says that the partition is taken without a transactional id, since
-	// its broker refuses batches of one that has had one.
-	plain bool
+	// plain says that the broker takes batches of a plain producer id alone;
+	// triedPlain that this was found out, or that it is not so.
+	plain, triedPlain bool
 
 	// lastAcked is the newest event of this session acknowledged here.
 	lastAcked decoder.Position

@@ -134,8 +134,9 @@ func (s *scan) window(ctx context.Context, from, end int64, budget int) (last *t
 	return last, min(read, budget), nil
 }
 
-// at returns the position of the record at offset. A record of somebody else, or
-// a control batch, has the zero position. found is false if nothing stands there
+// at returns the position of the record at offset, of whatever origin: routing may
+// have changed since. A record of somebody else, or a control batch, has the zero
+// position. found is false if nothing stands there
 // any more.
 func (s *scan) at(ctx context.Context, offset int64) (position decoder.Position, found bool, err error) {
 	p, err := s.fetch(ctx, offset)
@@ -146,7 +147,7 @@ func (s *scan) at(ctx context.Context, offset int64) (position decoder.Position,
 		if e.offset != offset {
 			continue
 		}
-		if t := s.ours(e); t != nil {
+		if t, _ := s.read(e); t != nil {
 			return t.position, true, nil
 		}
 		return decoder.Position{}, true, nil
@@ -156,10 +157,20 @@ func (s *scan) at(ctx context.Context, offset int64) (position decoder.Position,
 
 // ours returns what identifies the record, nil if it is not of our origin.
 func (s *scan) ours(e entry) *tail {
-	if e.record == nil || s.origin == "" {
+	t, origin := s.read(e)
+	if s.origin == "" || origin != s.origin {
 		return nil
 	}
-	var origin, position, eventID string
+	return t
+}
+
+// read returns what identifies a record that has a position, of whatever origin;
+// nil for any other.
+func (s *scan) read(e entry) (t *tail, origin string) {
+	if e.record == nil {
+		return nil, ""
+	}
+	var position, eventID string
 	for _, header := range e.record.Headers {
 		switch string(header.Key) {
 		case originHeader:
@@ -170,12 +181,9 @@ func (s *scan) ours(e entry) *tail {
 			eventID = string(header.Value)
 		}
 	}
-	if origin != s.origin {
-		return nil
-	}
 	parsed, err := decoder.ParsePosition(position)
 	if err != nil {
-		return nil
+		return nil, ""
 	}
-	return &tail{position: parsed, eventID: eventID, offset: e.offset, producerID: e.producerID}
+	return &tail{position: parsed, eventID: eventID, offset: e.offset, producerID: e.producerID}, origin
 }

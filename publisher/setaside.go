@@ -67,6 +67,7 @@ func (s *session) setAside(p *partition) {
 			// Its sequence number is gone with it; a number is never given
 			// to another record.
 			p.acquired = false
+			p.plain = false
 		}
 		p.lastAcked = r.position
 		s.recovered(p)

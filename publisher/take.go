@@ -181,6 +181,31 @@ func (s *session) taken(p *partition, a acquisition, err error) {
 	s.advance(p)
 }
 
+// tryPlain sends the first batch behind an acquisition once more under a plain
+// producer id, after the broker has called it invalid: perhaps it is the
+// transactional id behind the producer that the broker does not take. The
+// acquisition still holds: its marker has shut out whoever wrote before.
+func (s *session) tryPlain(p *partition, b *batch) {
+	p.busy = true
+	p.triedPlain = true
+	generation := p.generation
+	s.help(func() {
+		id, err := s.cluster.plainProducer(s.ctx)
+		s.report(func() {
+			if p.generation != generation {
+				return
+			}
+			p.busy = false
+			p.acquired = err == nil
+			p.plain = err == nil
+			p.producer = id
+			p.sequence = 0
+			b.reset()
+			s.advance(p)
+		})
+	})
+}
+
 // sayMode says once per topic that the guarantee is less than exact.
 func (s *session) sayMode(p *partition, a acquisition) {
 	if a.mode == acquiredExact || p.topic.mode == a.mode {
