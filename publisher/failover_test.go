@@ -1,0 +1,200 @@
+//go:build linux || darwin
+
+package publisher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/IBM/sarama"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/outbox-cdc/outbox-cdc/test/harness"
+)
+
+// TestAcquireWhileBrokersFail covers what brokers do to an acquisition under
+// way, on a cluster of three.
+func TestAcquireWhileBrokersFail(t *testing.T) {
+	kafka := harness.NewKafka(t, harness.KafkaConfig{Brokers: 3})
+
+	t.Run("coordinator killed after the transaction began", func(t *testing.T) {
+		testKilledAfterStep(t, kafka, coordinatorOf, 3)
+	})
+	t.Run("leader killed right after the transaction ended", func(t *testing.T) {
+		testKilledAfterStep(t, kafka, leaderOf, 4)
+	})
+	for step, after := range []string{"before anything", "after the producer id", "after the look at the end", "after the transaction began", "after the transaction ended"} {
+		runLong(t, "coordinator killed "+after, func(t *testing.T) { testKilledAfterStep(t, kafka, coordinatorOf, step) })
+		runLong(t, "leader killed "+after, func(t *testing.T) { testKilledAfterStep(t, kafka, leaderOf, step) })
+	}
+	t.Run("partition without a leader when the transaction ends", func(t *testing.T) {
+		testMarkerDropped(t, kafka)
+	})
+	t.Run("a record that was not acknowledged in time", func(t *testing.T) {
+		testTimedOutRecord(t, kafka)
+	})
+}
+
+// coordinatorOf returns the broker that keeps the partition's transactional id.
+func coordinatorOf(p *testPartition, kafka *harness.Kafka) *harness.Broker {
+	p.t.Helper()
+	var broker *harness.Broker
+	harness.Eventually(p.t, 20*time.Second, func() error {
+		found := kafka.Admin().FindTxnCoordinators(p.t.Context(), p.txnID)[p.txnID]
+		if found.Err != nil {
+			return found.Err
+		}
+		broker = kafka.Broker(int(found.NodeID) - 1)
+		return nil
+	})
+	return broker
+}
+
+// leaderOf returns the broker that leads the partition.
+func leaderOf(p *testPartition, kafka *harness.Kafka) *harness.Broker {
+	p.t.Helper()
+	leader, err := kafka.Leader(p.t.Context(), p.topic, 0)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return kafka.Broker(leader)
+}
+
+// testKilledAfterStep makes one round with a broker killed after some of its
+// steps, and rounds without limit if that one fails. The predecessor must be
+// shut out from then on, also after the broker is back.
+func testKilledAfterStep(t *testing.T, kafka *harness.Kafka, victimOf func(*testPartition, *harness.Kafka) *harness.Broker, killAfter int) {
+	p := newPartition(t, kafka, openCluster(t, kafka.Addrs()), harness.TopicConfig{})
+	first := p.acquire()
+	p.mustSend(eventBatch(first.identity, 0, 1, 1, time.Now()))
+
+	victim := victimOf(p, kafka)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	a := newAcquiring(p.cluster, p.request())
+	acquired, err := a.roundWith(ctx, func(step int) {
+		if step == killAfter {
+			if err := victim.Kill(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if err != nil {
+		t.Logf("the round with the kill ended with: %v", err)
+		acquired = p.acquire()
+	}
+	p.wantTail(acquired, 1, 1)
+	zombie := eventBatch(first.identity, 1, 2, 2, time.Now())
+	p.wantRefused(zombie, sarama.ErrInvalidProducerEpoch)
+	if err := victim.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	p.wantRefused(zombie, sarama.ErrInvalidProducerEpoch)
+	p.mustSend(eventBatch(acquired.identity, 0, 2, 2, time.Now()))
+	p.wantRefused(zombie, sarama.ErrInvalidProducerEpoch)
+}
+
+// roundWith is exactly, with a hook before each step.
+func (a *acquiring) roundWith(ctx context.Context, before func(step int)) (acquisition, error) {
+	acquired := acquisition{mode: acquiredExact}
+	for i, step := range a.steps() {
+		before(i)
+		if err := step(ctx, &acquired); err != nil {
+			return acquired, err
+		}
+	}
+	return acquired, nil
+}
+
+// testMarkerDropped ends the transaction while the partition has no leader: the
+// coordinator answers well and never writes the marker.
+func testMarkerDropped(t *testing.T, kafka *harness.Kafka) {
+	p := newPartition(t, kafka, openCluster(t, kafka.Addrs()), harness.TopicConfig{Replication: 1, Settings: map[string]string{"min.insync.replicas": "1"}})
+	first := p.acquire()
+	p.mustSend(eventBatch(first.identity, 0, 1, 1, time.Now()))
+
+	// The coordinator must not be the victim.
+	victim := leaderOf(p, kafka)
+	for i := 0; coordinatorOf(p, kafka) == victim; i++ {
+		p.txnID = fmt.Sprintf("outbox-cdc.1.test.%s.other%d", p.topic, i)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	a := newAcquiring(p.cluster, p.request())
+	_, err := a.roundWith(ctx, func(step int) {
+		switch step {
+		case 3:
+			if err := victim.Kill(); err != nil {
+				t.Error(err)
+			}
+			awaitNoLeader(t, kafka, p.topic)
+		case 4:
+			if err := victim.Start(ctx); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if !errors.Is(err, errNoMarker) {
+		t.Errorf("round without a leader: got %v, want %v", err, errNoMarker)
+	}
+	again := p.acquire()
+	p.mustSend(eventBatch(again.identity, 0, 2, 2, time.Now()))
+	p.wantRefused(eventBatch(first.identity, 1, 2, 2, time.Now()), sarama.ErrInvalidProducerEpoch)
+}
+
+func awaitNoLeader(t testing.TB, kafka *harness.Kafka, topic string) {
+	t.Helper()
+	harness.Eventually(t, 20*time.Second, func() error {
+		if leader, err := kafka.Leader(t.Context(), topic, 0); err == nil {
+			return fmt.Errorf("broker %d leads the partition", leader)
+		}
+		return nil
+	})
+}
+
+// testTimedOutRecord freezes the followers, so that a record is answered with 7
+// and stands above the high watermark: nobody sees it, and it appears when they
+// are back. The marker comes behind it, so a look finds it.
+func testTimedOutRecord(t *testing.T, kafka *harness.Kafka) {
+	p := newPartition(t, kafka, openCluster(t, kafka.Addrs()), harness.TopicConfig{})
+	first := p.acquire()
+	p.mustSend(eventBatch(first.identity, 0, 1, 1, time.Now()))
+
+	leader := leaderOf(p, kafka)
+	var followers []*harness.Broker
+	for _, b := range kafka.Brokers() {
+		if b != leader {
+			followers = append(followers, b)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	each(t, followers, (*harness.Broker).Pause)
+	if _, err := p.try(ctx, eventBatch(first.identity, 1, 2, 2, time.Now())); !errors.Is(err, sarama.ErrRequestTimedOut) {
+		t.Errorf("without followers: got %v, want %v", err, sarama.ErrRequestTimedOut)
+	}
+	var second acquisition
+	var acquiring errgroup.Group
+	acquiring.Go(func() (err error) {
+		second, err = p.tryAcquire(time.Minute)
+		return err
+	})
+	each(t, followers, (*harness.Broker).Resume)
+	if err := acquiring.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	p.wantTail(second, 2, 2)
+}
+
+func each(t testing.TB, brokers []*harness.Broker, do func(*harness.Broker) error) {
+	t.Helper()
+	for _, b := range brokers {
+		if err := do(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
