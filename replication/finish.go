@@ -73,10 +73,8 @@ func (s *Stream) discard() (done bool, err error) {
 		case msgCopyDone:
 			return true, nil
 		case msgErrorResponse:
-			s.ended = true
 			return false, s.serverError(m.body)
 		case msgCommandComplete, msgReadyForQuery:
-			s.ended = true
 			return false, fmt.Errorf("%w: it ended the stream of slot %q before it had the last status", ErrShutdown, s.slot)
 		}
 	}

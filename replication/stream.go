@@ -39,7 +39,7 @@ type Stream struct {
 
 	silence time.Duration
 	heard   time.Time // when the server last said anything, while we were reading
-	ended   bool      // whether the server has ended the stream
+	closed  bool
 }
 
 // PID returns the process id of the walsender. Any goroutine may call it.
@@ -61,8 +61,17 @@ func (s *Stream) Flushed() pglogrepl.LSN { return pglogrepl.LSN(s.reporter.flush
 // handed over is done; 0 means nothing yet, and moves nothing.
 //
 // Run returns nil when ctx has ended; Finish comes next. Any error has ended
-// the session.
+// the session and closed the connection: a server that is shutting down waits
+// for that, and another process for the slot.
 func (s *Stream) Run(ctx context.Context, out chan<- *decoder.Chunk, confirmed func() pglogrepl.LSN) error {
+	err := s.run(ctx, out, confirmed)
+	if err != nil {
+		s.hangUp()
+	}
+	return err
+}
+
+func (s *Stream) run(ctx context.Context, out chan<- *decoder.Chunk, confirmed func() pglogrepl.LSN) error {
 	release := s.reader.interrupt(ctx)
 	defer release()
 	s.heard = time.Now()
@@ -167,10 +176,8 @@ func (s *Stream) handle(m message) error {
 	case msgParameterStatus:
 		return nil
 	case msgErrorResponse:
-		s.ended = true
 		return s.serverError(m.body)
 	case msgCommandComplete, msgCopyDone, msgReadyForQuery:
-		s.ended = true
 		return fmt.Errorf("%w: it ended the stream of slot %q (message %q)", ErrShutdown, s.slot, m.kind)
 	}
 	return fmt.Errorf("%w: type %q in the stream of slot %q", errFraming, m.kind, s.slot)
@@ -259,18 +266,23 @@ func logNotice(log *slog.Logger, slot string, n *pgproto3.ErrorResponse) {
 	log.Log(context.Background(), level, "notice from the server", "slot", slot, "code", n.Code, "message", n.Message, "detail", n.Detail)
 }
 
-// Close ends the session without a last report, if Finish has not, and closes
-// the connection. It is called once, when no other method runs.
+// Close ends the session and releases what it holds. It is called once, when
+// no other method runs.
 func (s *Stream) Close() error {
-	if s.chunk != nil {
-		s.chunk.Release()
-		s.chunk = nil
+	s.chunk.Release()
+	s.chunk = nil
+	return s.hangUp()
+}
+
+// hangUp closes the connection, if it is open.
+func (s *Stream) hangUp() error {
+	if s.closed {
+		return nil
 	}
+	s.closed = true
 	conn := s.reader.conn
-	if !s.ended {
-		conn.SetWriteDeadline(time.Now().Add(time.Second))
-		conn.Write(appendEmpty(nil, msgTerminate)) // politeness; the close says the same
-	}
+	conn.SetWriteDeadline(time.Now().Add(time.Second))
+	conn.Write(appendEmpty(nil, msgTerminate)) // politeness; the close says the same
 	if err := conn.Close(); err != nil {
 		return fmt.Errorf("close the walsender's connection: %w", err)
 	}

@@ -1,0 +1,99 @@
+//go:build linux || darwin
+
+package replication
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/outbox-cdc/outbox-cdc/test/harness"
+)
+
+func TestStreamMovesTheSlotToWhatWasConfirmed(t *testing.T) {
+	o := newOutbox(t, harness.SharedPostgres(t))
+	s := o.open()
+	o.insert(3)
+	o.insert(2)
+	s.consume(t, 5)
+	s.drainUntil(t, func() error { return o.at(s.position()) })
+	// Only other tables: the slot follows without an event.
+	o.exec("CREATE TABLE noise AS SELECT repeat('x', 1000) FROM generate_series(1, 1000)")
+	end, err := walEnd(t.Context(), o.conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.drainUntil(t, func() error {
+		if got := o.slot().Confirmed; got < end {
+			return fmt.Errorf("the slot stands at %s, want %s", got, end)
+		}
+		return nil
+	})
+}
+
+func TestStreamLeavesWithItsLastStatusUnderABacklog(t *testing.T) {
+	o := newOutbox(t, harness.SharedPostgres(t))
+	s := o.open()
+	for range 3 {
+		o.insert(1)
+	}
+	s.consume(t, 3)
+	last := s.position()
+	for range 40 {
+		o.insert(2000)
+	}
+	// The publisher takes nothing more, so the sockets fill up.
+	harness.Eventually(t, 10*time.Second, func() error {
+		if len(s.out) < cap(s.out) {
+			return fmt.Errorf("%d chunks are waiting", len(s.out))
+		}
+		return nil
+	})
+	s.finish(t)
+	if got := o.slot().Confirmed; got < last {
+		t.Errorf("the slot stands at %s, confirmed was %s", got, s.position())
+	}
+	if err := o.at(s.position()); err != nil {
+		t.Error(err)
+	}
+	again := o.open()
+	again.consume(t, 80000)
+}
+
+func TestStreamLetsTheServerStop(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		confirm bool
+	}{
+		{"everything confirmed", true},
+		{"nothing confirmed", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := newOutbox(t, harness.NewPostgres(t, harness.PostgresConfig{}))
+			s := o.open()
+			o.insert(10)
+			if tt.confirm {
+				s.consume(t, 10)
+				s.drainUntil(t, func() error { return o.at(s.position()) })
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			go func() {
+				for c := range s.out {
+					if tt.confirm {
+						s.take(c)
+					}
+				}
+			}()
+			took, err := o.pg.Stop(ctx, harness.Fast)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("stopped in %s: %v", took, <-s.ended)
+			if took > 5*time.Second {
+				t.Errorf("the server took %s to stop", took)
+			}
+		})
+	}
+}
