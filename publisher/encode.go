@@ -37,11 +37,11 @@ func (b *batch) encode(id identity, first int32, codec sarama.CompressionCodec) 
 // than sarama needs them: it keeps the encoded bytes for a retry.
 func fill(wire *sarama.RecordBatch, batch []record, key Key, origin []byte) {
 	records := make([]sarama.Record, len(batch))
-	headers := make([]sarama.RecordHeader, 0, 8*len(batch))
+	headers := newHeaderWriter(len(batch), origin)
 	ends := make([]int, len(batch))
 	for i, r := range batch {
-		headers = headersOf(headers, r, origin)
-		ends[i] = len(headers)
+		headers.write(r)
+		ends[i] = len(headers.headers)
 		records[i] = sarama.Record{
 			Key: keyOf(key, r.row), Value: text(r.row, decoder.FieldPayload),
 			OffsetDelta:    int64(i),
@@ -49,9 +49,9 @@ func fill(wire *sarama.RecordBatch, batch []record, key Key, origin []byte) {
 		}
 		wire.Records[i] = &records[i]
 	}
-	pointers := make([]*sarama.RecordHeader, len(headers))
-	for i := range headers {
-		pointers[i] = &headers[i]
+	pointers := make([]*sarama.RecordHeader, len(headers.headers))
+	for i := range headers.headers {
+		pointers[i] = &headers.headers[i]
 	}
 	start := 0
 	for i, end := range ends {

@@ -82,45 +82,79 @@ func keyOf(key Key, row decoder.Row) []byte {
 	return text(row, decoder.FieldID)
 }
 
-// contentType describes the bytes of a payload by the type of its column.
+// content types by the type of the payload's column.
+const (
+	contentJSON  = "application/json"
+	contentBytes = "application/octet-stream"
+	contentText  = "text/plain; charset=utf-8"
+)
+
 func contentType(row decoder.Row) string {
 	switch row.Relation().FieldType(decoder.FieldPayload) {
 	case pgtype.JSONOID, pgtype.JSONBOID:
-		return "application/json"
+		return contentJSON
 	case pgtype.ByteaOID:
-		return "application/octet-stream"
+		return contentBytes
 	}
-	return "text/plain; charset=utf-8"
+	return contentText
 }
 
-// headersOf appends the headers of a record in a fixed order, so that a
-// redelivered record is the same.
-func headersOf(headers []sarama.RecordHeader, r record, origin []byte) []sarama.RecordHeader {
-	add := func(key string, value []byte) {
-		if value != nil {
-			headers = append(headers, sarama.RecordHeader{Key: []byte(key), Value: value})
-		}
+// headerWriter makes the headers of the records of one batch, in memory that it
+// takes in large pieces.
+type headerWriter struct {
+	// origin is nil if the records are not to be recognised again.
+	origin  []byte
+	headers []sarama.RecordHeader
+	// texts holds what has to be made for a record: names and positions.
+	texts []byte
+}
+
+func newHeaderWriter(records int, origin []byte) *headerWriter {
+	const headers, texts = 7, 160 // of a record without metadata
+	return &headerWriter{
+		origin:  origin,
+		headers: make([]sarama.RecordHeader, 0, headers*records),
+		texts:   make([]byte, 0, texts*records),
 	}
-	add(eventIDHeader, text(r.row, decoder.FieldID))
-	add(eventTypeHeader, r.row.Field(decoder.FieldEventType))
-	add(aggregateTypeHeader, r.row.Field(decoder.FieldAggregateType))
-	add(aggregateIDHeader, text(r.row, decoder.FieldAggregateID))
+}
+
+// write adds the headers of a record in a fixed order, so that a redelivered
+// record is the same.
+func (w *headerWriter) write(r record) {
+	w.add(eventIDHeader, text(r.row, decoder.FieldID))
+	w.add(eventTypeHeader, r.row.Field(decoder.FieldEventType))
+	w.add(aggregateTypeHeader, r.row.Field(decoder.FieldAggregateType))
+	w.add(aggregateIDHeader, text(r.row, decoder.FieldAggregateID))
 	if r.row.Field(decoder.FieldPayload) != nil {
-		add(contentTypeHeader, []byte(contentType(r.row)))
+		w.add(contentTypeHeader, w.copy(contentType(r.row)))
 	}
-	if origin != nil {
-		add(positionHeader, r.position.Append(nil))
-		add(originHeader, origin)
+	if w.origin != nil {
+		start := len(w.texts)
+		w.texts = r.position.Append(w.texts)
+		w.add(positionHeader, w.texts[start:len(w.texts):len(w.texts)])
+		w.add(originHeader, w.origin)
 	}
 	if metadata := r.row.Field(decoder.FieldMetadata); metadata != nil {
 		// judge has read it once; what it refused is not here.
 		_ = eachMetadata(metadata, func(key, value []byte) {
 			if !reserved(string(key)) {
-				headers = append(headers, sarama.RecordHeader{Key: key, Value: value})
+				w.headers = append(w.headers, sarama.RecordHeader{Key: key, Value: value})
 			}
 		})
 	}
-	return headers
+}
+
+// add adds a header, unless the value is NULL.
+func (w *headerWriter) add(name string, value []byte) {
+	if value != nil {
+		w.headers = append(w.headers, sarama.RecordHeader{Key: w.copy(name), Value: value})
+	}
+}
+
+func (w *headerWriter) copy(s string) []byte {
+	start := len(w.texts)
+	w.texts = append(w.texts, s...)
+	return w.texts[start:len(w.texts):len(w.texts)]
 }
 
 // reserved reports whether a header's name is ours. The application's of that
