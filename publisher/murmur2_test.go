@@ -1,9 +1,48 @@
 package publisher
 
-import "testing"
+import (
+	_ "embed"
+	"encoding/hex"
+	"strconv"
+	"strings"
+	"testing"
+)
 
-// The vectors are those of Kafka's own UtilsTest.testMurmur2, and partitions
-// that the Java client 4.3.1 gives to further keys.
+//go:embed testdata/murmur2.txt
+var javaVectors string
+
+// vectorPartitions are the numbers of partitions in murmur2.txt.
+var vectorPartitions = []int{1, 2, 3, 6, 7, 12, 100, 1000}
+
+// O4: the partition of a key is the one that the Java client gives it, for
+// texts in any script, the empty key, and bytes that are no text.
+func TestPartitionIsTheJavaClients(t *testing.T) {
+	vectors := 0
+	for line := range strings.Lines(javaVectors) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		vectors++
+		columns := strings.Fields(line)
+		key, err := hex.DecodeString(strings.TrimPrefix(columns[0], "x"))
+		if err != nil || len(columns) != 2+len(vectorPartitions) {
+			t.Fatalf("not a vector: %q", line)
+		}
+		if got := strconv.Itoa(int(int32(murmur2(key)))); got != columns[1] {
+			t.Errorf("murmur2(%x): got %s, want %s", key, got, columns[1])
+		}
+		for i, n := range vectorPartitions {
+			if got := strconv.Itoa(int(partitionOf(key, n))); got != columns[2+i] {
+				t.Errorf("key %x, %d partitions: got %s, want %s", key, n, got, columns[2+i])
+			}
+		}
+	}
+	if vectors < 100 {
+		t.Errorf("only %d vectors were read", vectors)
+	}
+}
+
+// The vectors of Kafka's own UtilsTest.testMurmur2.
 func TestMurmur2IsTheJavaClients(t *testing.T) {
 	tests := []struct {
 		key  string
