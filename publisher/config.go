@@ -103,8 +103,8 @@ func (c Config) Validate() error {
 	if len(c.Brokers) == 0 {
 		fault("--brokers is required: the addresses of Kafka brokers, host:port[,host:port...]")
 	}
-	if _, err := sarama.ParseKafkaVersion(c.KafkaVersion); err != nil {
-		fault("--kafka-version must be a version such as 2.8.0, got %q", c.KafkaVersion)
+	if _, err := parseKafkaVersion(c.KafkaVersion); err != nil {
+		faults = append(faults, err)
 	}
 	if _, err := parseTemplate(c.Topic); err != nil {
 		faults = append(faults, err)

@@ -108,8 +108,16 @@ func New(cfg Config, log *slog.Logger) (*Publisher, error) {
 }
 
 // Connect finds the cluster, and the topic if its name is fixed, so that a
-// wrong address, login or topic is known before anything is streamed.
+// wrong address, login or topic is known before anything is streamed. The error
+// is a *Fault.
 func (p *Publisher) Connect(ctx context.Context) error {
+	if err := p.find(ctx); err != nil {
+		return connectFault(p.cfg.Brokers, p.cfg.Topic, err)
+	}
+	return nil
+}
+
+func (p *Publisher) find(ctx context.Context) error {
 	if err := p.cluster.connect(ctx); err != nil {
 		return err
 	}
