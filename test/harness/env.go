@@ -22,6 +22,8 @@ const (
 	// EnvPostgres selects the major version of PostgreSQL, 14 to 18, where a
 	// PostgresConfig does not.
 	EnvPostgres = "OUTBOX_CDC_TEST_PG"
+	// EnvLong set to 1 has tests run at full length: see Long.
+	EnvLong = "OUTBOX_CDC_TEST_LONG"
 	// EnvCache overrides the directory of CacheDir.
 	EnvCache = "OUTBOX_CDC_TEST_CACHE"
 	// EnvProgressFD is the number of an inherited file descriptor to which the
@@ -31,6 +33,10 @@ const (
 	// envSweeper makes a process the sweeper of its parent.
 	envSweeper = "OUTBOX_CDC_TEST_SWEEPER"
 )
+
+// Long reports whether cases that take longer than some 20 seconds are to be
+// run too.
+func Long() bool { return os.Getenv(EnvLong) == "1" }
 
 // modulePath is how the root of the repository is recognised.
 const modulePath = "module github.com/outbox-cdc/outbox-cdc"

@@ -20,14 +20,11 @@ func once(dir string, build func(tmp string) error) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}
-	lock, err := os.OpenFile(dir+".lock", os.O_CREATE|os.O_RDWR, 0o644)
+	unlock, err := lock(dir + ".lock")
 	if err != nil {
 		return err
 	}
-	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		return fmt.Errorf("lock %s: %w", lock.Name(), err)
-	}
+	defer unlock()
 	if _, err := os.Stat(dir); err == nil {
 		return nil
 	}
@@ -42,4 +39,18 @@ func once(dir string, build func(tmp string) error) error {
 		return err
 	}
 	return os.Rename(tmp, dir)
+}
+
+// lock waits for the lock of a file, which it creates, and returns what gives
+// it back.
+func lock(name string) (unlock func(), err error) {
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("lock %s: %w", name, err)
+	}
+	return func() { file.Close() }, nil
 }

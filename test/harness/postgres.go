@@ -270,6 +270,7 @@ func (p *Postgres) RestoreData(saved string) error {
 	if p.Running() {
 		return errors.New("the PostgreSQL server must be stopped before its data is replaced")
 	}
+	removeSharedMemory(p.DataDir())
 	if err := os.RemoveAll(p.DataDir()); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -33,38 +34,65 @@ var packageClients = []packageClient{
 type need struct {
 	program  string
 	packages map[string][]string // by package client
+	// elsewhere is a directory outside PATH that a client installs it to.
+	elsewhere string
 }
 
 var (
-	needJava = need{"java", map[string][]string{
+	needJava = need{program: "java", elsewhere: "/opt/homebrew/opt/openjdk@17/bin", packages: map[string][]string{
 		"apt-get": {"default-jre-headless"}, "apk": {"openjdk17-jre-headless"}, "dnf": {"java-17-openjdk-headless"}, "brew": {"openjdk@17"},
 	}}
-	needMaven = need{"mvn", map[string][]string{
+	needMaven = need{program: "mvn", packages: map[string][]string{
 		"apt-get": {"maven"}, "apk": {"maven"}, "dnf": {"maven"}, "brew": {"maven"},
 	}}
-	needNPM = need{"npm", map[string][]string{
+	needNPM = need{program: "npm", packages: map[string][]string{
 		"apt-get": {"npm"}, "apk": {"npm"}, "dnf": {"npm"}, "brew": {"node"},
 	}}
 )
 
 // find returns the path of a program and installs it first where it is missing.
 func find(ctx context.Context, progress io.Writer, n need) (string, error) {
-	if path, err := exec.LookPath(n.program); err == nil {
+	if path := n.path(); path != "" {
 		return path, nil
 	}
 	if err := install(ctx, progress, n.packages); err != nil {
 		return "", fmt.Errorf("%s is not on this machine: %w", n.program, err)
 	}
-	path, err := exec.LookPath(n.program)
-	if err != nil {
-		return "", fmt.Errorf("%s was installed but is not in PATH: %w", n.program, err)
+	if path := n.path(); path != "" {
+		return path, nil
 	}
-	return path, nil
+	return "", fmt.Errorf("%s was installed but is not in PATH", n.program)
+}
+
+// path looks for the program. On macOS there is always a java, which answers
+// only where a real one is installed.
+func (n need) path() string {
+	candidates := []string{n.program}
+	if n.elsewhere != "" {
+		candidates = append(candidates, filepath.Join(n.elsewhere, n.program))
+	}
+	for _, candidate := range candidates {
+		path, err := exec.LookPath(candidate)
+		if err == nil && exec.Command(path, "-version").Run() == nil {
+			return path
+		}
+	}
+	return ""
 }
 
 // install installs packages, named for each package client, with the client
-// that this machine has.
+// that this machine has. Package clients do not wait for each other, so test
+// processes do.
 func install(ctx context.Context, progress io.Writer, packages map[string][]string) error {
+	cache, err := CacheDir()
+	if err != nil {
+		return err
+	}
+	unlock, err := lock(filepath.Join(cache, "install.lock"))
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	for _, client := range packageClients {
 		if _, err := exec.LookPath(client.program); err != nil {
 			continue

@@ -119,16 +119,20 @@ func parents() map[int]int {
 // removeServerDir removes a temporary directory, and the System V shared
 // memory of a PostgreSQL in it that was killed and could not do so itself.
 func removeServerDir(dir string) error {
-	pidFile, err := os.ReadFile(filepath.Join(dir, "data", "postmaster.pid"))
-	if err == nil {
-		// Line 7 is the key and the id of the segment.
-		lines := strings.Split(string(pidFile), "\n")
-		if len(lines) > 6 {
-			var key, id int
-			if n, _ := fmt.Sscan(lines[6], &key, &id); n == 2 {
-				_, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil) // it may be gone already
-			}
-		}
-	}
+	removeSharedMemory(filepath.Join(dir, "data"))
 	return os.RemoveAll(dir)
+}
+
+// removeSharedMemory removes the segment that line 7 of a data directory's
+// postmaster.pid names by key and id, if there is one.
+func removeSharedMemory(dataDir string) {
+	pidFile, err := os.ReadFile(filepath.Join(dataDir, "postmaster.pid"))
+	lines := strings.Split(string(pidFile), "\n")
+	if err != nil || len(lines) < 7 {
+		return
+	}
+	var key, id int
+	if n, _ := fmt.Sscan(lines[6], &key, &id); n == 2 {
+		_, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil) // it may be gone already
+	}
 }

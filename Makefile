@@ -1,0 +1,50 @@
+# The commands of this project. Nothing has to be set up before them: servers
+# that the machine lacks are installed or fetched into .cache by the first run.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+
+.PHONY: help
+help: ## show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## rows in, records out, on real servers; KEEP=1 runs on, ORDERS=file.jsonl takes orders from a file
+	@go run ./test/demo $(if $(KEEP),-keep) $(if $(ORDERS),-orders '$(ORDERS)')
+
+.PHONY: test
+test: ## all tests on PostgreSQL 15, and those of positions and slots on 18 too
+	@test/run.sh
+
+.PHONY: test-matrix
+test-matrix: ## all tests on PostgreSQL 14 to 18, at full length
+	@test/run.sh matrix
+
+.PHONY: lint
+lint: ## formatting, go vet and staticcheck
+	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
+	if [ -n "$$unformatted" ]; then echo "not formatted with gofmt:"; echo "$$unformatted"; exit 1; fi
+	go vet ./...
+	go run $(STATICCHECK) ./...
+
+.PHONY: build
+build: ## the static binary, bin/outbox-cdc
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/outbox-cdc ./cmd/outbox-cdc
+
+.PHONY: build-all
+build-all: ## check that the binary builds for Linux, macOS and Windows
+	@for os in linux darwin windows; do \
+		echo "GOOS=$$os go build ./cmd/outbox-cdc"; \
+		CGO_ENABLED=0 GOOS=$$os go build -trimpath -o /dev/null ./cmd/outbox-cdc || exit 1; \
+	done
+
+.PHONY: up
+up: ## start PostgreSQL, Kafka and outbox-cdc with Docker Compose
+	docker compose up --build --detach
+
+.PHONY: down
+down: ## stop what "make up" started and remove its data
+	docker compose down --volumes

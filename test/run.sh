@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Runs the tests against the versions of PostgreSQL that they are meant for.
+#
+#   test/run.sh           everything on 15; what concerns positions and slots
+#                         on 18 too
+#   test/run.sh matrix    everything on 14 to 18, the long cases included
+#
+# It ends with the summary lines of "go test". What is installed, fetched and
+# started, and how long that took, is said while it happens.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+
+# The packages whose tests talk to PostgreSQL; the others need to run only once.
+# In the first two nearly everything concerns positions and slots, in the last
+# what is named after the behaviours P1 ... and S1 ...
+server_packages='./checkpoint/... ./replication/...'
+end_to_end='./test/integration/...'
+positions_and_slots='^Test[PS][0-9]'
+
+# Lines of the harness go here: "go test" would keep them to itself until a
+# package is done.
+exec 3>&2
+export OUTBOX_CDC_TEST_PROGRESS_FD=3
+
+race=
+cc=$(go env CC)
+if command -v "${cc%% *}" >/dev/null; then
+	export CGO_ENABLED=1
+	race=-race
+else
+	echo "test: there is no C compiler ($cc), which the race detector needs; running without it" >&2
+fi
+
+status=0
+
+# run VERSION ARGUMENT... is one "go test". Packages run one after the other:
+# each starts servers, and a machine may have two cores.
+run() {
+	local version=$1
+	shift
+	echo "==> PostgreSQL $version: go test $race $*" >&2
+	OUTBOX_CDC_TEST_PG=$version go test $race -p=1 -count=1 -timeout=60m "$@" || status=1
+}
+
+# Unlike the tests, this uses all cores.
+go build $race ./... || exit 1
+
+case "${1:-}" in
+"")
+	run 15 ./...
+	run 18 $server_packages
+	run 18 -run="$positions_and_slots" $end_to_end
+	;;
+matrix)
+	export OUTBOX_CDC_TEST_LONG=1
+	run 15 ./...
+	for version in 14 16 17 18; do
+		run "$version" $server_packages $end_to_end
+	done
+	;;
+*)
+	echo "usage: test/run.sh [matrix]" >&2
+	exit 2
+	;;
+esac
+exit "$status"
