@@ -5,6 +5,7 @@ package harness
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -19,8 +20,8 @@ var builtBinary struct {
 
 // BuildBinary builds outbox-cdc as it is released, static and without the race
 // detector, and returns its path. It is built once per process and removed with
-// it.
-func BuildBinary(ctx context.Context) (string, error) {
+// it. progress receives a line; nil is standard error.
+func BuildBinary(ctx context.Context, progress io.Writer) (string, error) {
 	builtBinary.Lock()
 	defer builtBinary.Unlock()
 	if builtBinary.path != "" {
@@ -43,7 +44,7 @@ func BuildBinary(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	say(nil, "built outbox-cdc (%.1f MB) in %s", float64(info.Size())/1e6, took(begun))
+	say(progress, "built outbox-cdc (%.1f MB) in %s", float64(info.Size())/1e6, took(begun))
 	builtBinary.path = path
 	return path, nil
 }
@@ -59,7 +60,7 @@ type Relay struct {
 // environment. Its output is kept until Close. It sees no other
 // OUTBOX_CDC_* or PG* variables.
 func StartRelay(ctx context.Context, env []string, args ...string) (*Relay, error) {
-	binary, err := BuildBinary(ctx)
+	binary, err := BuildBinary(ctx, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -176,7 +176,7 @@ func NewProxy(t testing.TB, target string) *Proxy {
 // path.
 func Binary(t testing.TB) string {
 	t.Helper()
-	path, err := BuildBinary(t.Context())
+	path, err := BuildBinary(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
