@@ -27,28 +27,40 @@ func (a *acquiring) lookTwice(ctx context.Context, reason string) (acquisition, 
 	if err := a.takePlainProducer(ctx, &acquired); err != nil {
 		return acquired, err
 	}
-	for look := 1; ; look++ {
-		now, err := a.scan.bounds(ctx)
-		if err != nil {
-			return acquired, err
-		}
-		acquired.endOffset, acquired.logStart = now.end, now.start
-		acquired.tail, err = a.tailBefore(ctx, now)
-		if code, _ := codeOf(err); code == sarama.ErrTopicAuthorizationFailed {
-			return acquired, a.goBlind(&acquired)
-		}
-		if err != nil {
-			return acquired, err
-		}
-		if look == 2 {
-			return acquired, a.checkAcknowledged(ctx, now, acquired.tail)
-		}
-		wait := a.visibleAfter(ctx)
-		a.log.Info("partition is looked at twice", "reason", reason, "wait", wait)
-		if err := sleep(ctx, wait); err != nil {
-			return acquired, err
-		}
+	if a.origin == "" {
+		acquired.mode, acquired.reason = acquiredBlind, reason+"; records without position cannot be recognised"
+		return acquired, a.noteBounds(ctx, &acquired)
 	}
+	err := a.look(ctx, &acquired)
+	if code, _ := codeOf(err); code == sarama.ErrTopicAuthorizationFailed {
+		return acquired, a.goBlind(&acquired)
+	}
+	if err != nil {
+		return acquired, err
+	}
+	wait := a.visibleAfter(ctx)
+	a.log.Info("partition is looked at twice", "reason", reason, "wait", wait)
+	if err := sleep(ctx, wait); err != nil {
+		return acquired, err
+	}
+	if err := a.look(ctx, &acquired); err != nil {
+		return acquired, err
+	}
+	return acquired, a.checkAcknowledged(ctx, bounds{acquired.logStart, acquired.endOffset}, acquired.tail)
+}
+
+// look looks for the tail without a marker. It always reads something, as that
+// shows whether it may.
+func (a *acquiring) look(ctx context.Context, acquired *acquisition) error {
+	if err := a.noteBounds(ctx, acquired); err != nil {
+		return err
+	}
+	if _, err := a.scan.fetch(ctx, acquired.endOffset); err != nil {
+		return err
+	}
+	var err error
+	acquired.tail, err = a.tailBefore(ctx, bounds{acquired.logStart, acquired.endOffset})
+	return err
 }
 
 // visibleAfter is how long a record that was sent before may stay invisible: a

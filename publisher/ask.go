@@ -23,7 +23,8 @@ type reply[T any] struct {
 
 // first asks one address after the other, the next one as soon as one has failed
 // or kept silent for too long, and returns the first answer. The others are given
-// up. If all fail, the error wraps errNoBroker and the error of each.
+// up. If all fail, the error is the first refusal; if there was none, it wraps
+// errNoBroker and the error of each.
 func first[T any](ctx context.Context, addrs []string, ask func(context.Context, string) (T, error)) (T, error) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
@@ -31,7 +32,7 @@ func first[T any](ctx context.Context, addrs []string, ask func(context.Context,
 	defer cancel()
 	replies := make(chan reply[T], len(addrs))
 	asked, pending := 0, 0
-	faults := []error{errNoBroker}
+	var faults []error
 	for asked < len(addrs) || pending > 0 {
 		var silent <-chan time.Time
 		if asked < len(addrs) {
@@ -57,7 +58,7 @@ func first[T any](ctx context.Context, addrs []string, ask func(context.Context,
 		}
 	}
 	var none T
-	return none, joinFaults(faults)
+	return none, noAnswer(faults)
 }
 
 // every asks all addresses at once and returns the answers that have come when
@@ -77,7 +78,7 @@ func every[T any](ctx context.Context, addrs []string, ask func(context.Context,
 	}
 	var answers []T
 	var late <-chan time.Time
-	faults := []error{errNoBroker}
+	var faults []error
 	for range addrs {
 		select {
 		case r := <-replies:
@@ -95,15 +96,19 @@ func every[T any](ctx context.Context, addrs []string, ask func(context.Context,
 		}
 	}
 	if len(answers) == 0 {
-		return nil, joinFaults(faults)
+		return nil, noAnswer(faults)
 	}
 	return answers, nil
 }
 
-// joinFaults makes one line of them; errors.Join would make several.
-func joinFaults(faults []error) error {
-	joined := faults[0]
-	for _, err := range faults[1:] {
+// noAnswer is the error of a question that nobody answered well: a refusal if there
+// was one, or else what happened at each address, on one line.
+func noAnswer(faults []error) error {
+	joined := errNoBroker
+	for _, err := range faults {
+		if _, answered := codeOf(err); answered {
+			return err
+		}
 		joined = fmt.Errorf("%w; %w", joined, err)
 	}
 	return joined

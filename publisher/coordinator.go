@@ -34,7 +34,7 @@ func (o *coordinator) call(ctx context.Context, call func(*sarama.Broker) error)
 	if o.addr == "" {
 		addr, err := o.find(ctx)
 		if err != nil {
-			return fmt.Errorf("find the coordinator of transactional id %q: %w", o.transactionalID, err)
+			return fmt.Errorf("find its coordinator: %w", err)
 		}
 		o.addr = addr
 	}
