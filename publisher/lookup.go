@@ -29,12 +29,15 @@ func (s *session) topic(name []byte) *topic {
 	return t
 }
 
-// lookUp asks all brokers about a topic.
+// lookUp asks all brokers about a topic, again and again until they know it.
 func (s *session) lookUp(t *topic) {
-	if t.looking {
-		return
+	if !t.looking {
+		t.looking = true
+		s.ask(t)
 	}
-	t.looking = true
+}
+
+func (s *session) ask(t *topic) {
 	s.help(func() {
 		select {
 		case s.lookups <- struct{}{}:
@@ -44,11 +47,11 @@ func (s *session) lookUp(t *topic) {
 		found, err := s.cluster.topic(s.ctx, t.name)
 		<-s.lookups
 		s.report(func() {
-			t.looking = false
 			if err != nil {
 				s.missing(t, err)
 				return
 			}
+			t.looking = false
 			s.found(t, found)
 		})
 	})
@@ -73,7 +76,7 @@ func (s *session) missing(t *topic, err error) {
 			s.log.Warn("topic cannot be looked up yet", "topic", t.name, "error", err)
 		}
 	}
-	s.after(wait, func() { s.lookUp(t) })
+	s.after(wait, func() { s.ask(t) })
 }
 
 // orphanWaiting sets aside what waits for a topic that will not come.

@@ -250,17 +250,33 @@ func (s *session) admit(row decoder.Row, position decoder.Position) {
 		s.orphan(r, t.name, verdict)
 		return
 	}
-	if !t.ready() {
+	if !t.ready() && !s.owed(t, r) {
 		s.hold(t.wait(r, verdict))
 		return
 	}
 	s.place(t, r, verdict)
 }
 
+// owed reports whether a topic that is about to get more partitions has to see
+// an event first: it is covered by a tail of the old ones, which has yet to
+// prove itself.
+func (s *session) owed(t *topic, r record) bool {
+	if t.partitions == nil {
+		return false
+	}
+	p := s.partition(t, r)
+	return len(p.skipped) > 0 && r.position.Compare(p.tail.position) <= 0
+}
+
+// partition returns the partition of an event.
+func (s *session) partition(t *topic, r record) *partition {
+	return t.partitions[s.router.partition(r.row, r.position, len(t.partitions))]
+}
+
 // place puts an event into the queue of its partition, unless it is there
 // already as the tail tells.
 func (s *session) place(t *topic, r record, verdict *Poison) {
-	p := t.partitions[s.router.partition(r.row, r.position, len(t.partitions))]
+	p := s.partition(t, r)
 	if p.tail != nil && s.covered(p, r) {
 		return
 	}
@@ -317,6 +333,9 @@ func (s *session) advance(p *partition) {
 // minute. An outage must not flood the log.
 func (s *session) sayOnce(key string) bool {
 	const pause = 30 * time.Second
+	if s.ctx.Err() != nil {
+		return false // what fails now fails because we leave
+	}
 	if last, ok := s.said[key]; ok && time.Since(last) < pause {
 		return false
 	}
