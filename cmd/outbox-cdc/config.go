@@ -1,0 +1,187 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/outbox-cdc/outbox-cdc/decoder"
+	"github.com/outbox-cdc/outbox-cdc/publisher"
+	"github.com/outbox-cdc/outbox-cdc/replication"
+)
+
+// settings reads the flags of one command and keeps every fault it finds, so
+// that all of them are reported in one message.
+type settings struct {
+	c      *cli.Context
+	faults []error
+}
+
+func (s *settings) fault(format string, args ...any) {
+	s.faults = append(s.faults, fmt.Errorf(format, args...))
+}
+
+// err returns the faults found so far and more, as one error.
+func (s *settings) err(more ...error) error {
+	if err := errors.Join(append(s.faults, more...)...); err != nil {
+		return usageError{err}
+	}
+	return nil
+}
+
+// duration reads a duration; empty is 0.
+func (s *settings) duration(name string) time.Duration {
+	value := s.c.String(name)
+	if value == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(value)
+	switch {
+	case err != nil:
+		s.fault("--%s must be a duration such as 30s, got %q", name, value)
+	case d <= 0:
+		s.fault("--%s must be positive, got %s", name, value)
+	}
+	return d
+}
+
+// positive reads a duration that must be given.
+func (s *settings) positive(name string) time.Duration {
+	if s.c.String(name) == "" {
+		s.fault("--%s must be a duration such as 30s, got nothing", name)
+	}
+	return s.duration(name)
+}
+
+func (s *settings) size(name string) int64 {
+	n, err := parseSize(s.c.String(name))
+	if err != nil {
+		s.fault("--%s %w", name, err)
+	}
+	return n
+}
+
+// table reads the outbox table. A fault is replaced by the default, as whatever
+// else was said about the table would only follow from it.
+func (s *settings) table() decoder.Table {
+	t, err := parseTable(s.value("table", defaultTable))
+	if err != nil {
+		s.fault("--table %w", err)
+		return decoder.Table{Schema: "public", Name: "outbox_events"}
+	}
+	return t
+}
+
+func (s *settings) logger(p *program) *slog.Logger {
+	log, err := newLogger(p.err, s.c.String("log-level"), s.c.String("log-format"))
+	if err != nil {
+		s.faults = append(s.faults, err)
+		return slog.New(slog.DiscardHandler)
+	}
+	return log
+}
+
+// list reads values separated by commas.
+func (s *settings) list(name string) []string {
+	var values []string
+	for value := range strings.SplitSeq(s.c.String(name), ",") {
+		if value = strings.TrimSpace(value); value != "" {
+			values = append(values, value)
+		}
+	}
+	return values
+}
+
+// output checks -o.
+func (s *settings) output() {
+	if format := s.c.String("o"); format != "text" && format != "json" {
+		s.fault("-o must be text or json, got %q", format)
+	}
+}
+
+// value returns a flag, or what stands for it in a command without that flag.
+func (s *settings) value(name, standard string) string {
+	for _, f := range s.c.Command.Flags {
+		if f.Names()[0] == name {
+			return s.c.String(name)
+		}
+	}
+	return standard
+}
+
+// database reads what the commands need that only talk to PostgreSQL.
+func (s *settings) database() replication.Config {
+	return replication.Config{
+		DSN:         s.c.String("dsn"),
+		Slot:        s.value("slot", defaultSlot),
+		Publication: s.value("publication", defaultPublication),
+		Tables:      []decoder.Table{s.table()},
+	}
+}
+
+// source reads what run needs to know about PostgreSQL.
+func (s *settings) source() replication.Config {
+	cfg := s.database()
+	cfg.StatusInterval = s.duration("status-interval")
+	cfg.SilenceTimeout = s.positive("silence-timeout")
+	cfg.NoWait = s.c.Bool("no-wait")
+	return cfg
+}
+
+// destination reads what run needs to know about Kafka.
+func (s *settings) destination() publisher.Config {
+	return publisher.Config{
+		Brokers:      s.list("brokers"),
+		KafkaVersion: s.c.String("kafka-version"),
+		Security: publisher.Security{
+			TLS: publisher.TLS{
+				Enabled:            s.c.Bool("tls"),
+				CAFile:             s.c.String("tls-ca"),
+				CertFile:           s.c.String("tls-cert"),
+				KeyFile:            s.c.String("tls-key"),
+				ServerName:         s.c.String("tls-server-name"),
+				InsecureSkipVerify: s.c.Bool("tls-insecure-skip-verify"),
+			},
+			SASL: publisher.SASL{
+				Mechanism: s.c.String("sasl-mechanism"),
+				User:      s.c.String("sasl-user"),
+				Password:  s.c.String("sasl-password"),
+			},
+		},
+		Topic:            s.c.String("topic"),
+		Key:              publisher.Key(s.c.String("key")),
+		PartitionBy:      publisher.PartitionBy(s.c.String("partition-by")),
+		PositionHeaders:  s.c.Bool("position-headers"),
+		Compression:      s.c.String("compression"),
+		OnPoison:         publisher.Policy(s.c.String("on-poison")),
+		OnUnknownTopic:   publisher.UnknownTopic(s.c.String("on-unknown-topic")),
+		Fence:            publisher.Fence(s.c.String("fence")),
+		MaxInFlightBytes: s.size("max-in-flight-bytes"),
+	}
+}
+
+// passwordInDSN recognises a password in a connection URL or keyword string.
+var passwordInDSN = regexp.MustCompile(`(?i)^[a-z]+://[^/?#@]*:[^/?#@]+@|[?&]password=.|\bpassword\s*=\s*\S`)
+
+// warnPasswords says that an argument can be seen by everybody on the machine.
+func warnPasswords(c *cli.Context, warn func(string)) {
+	const advice = " can be read by every user of this machine in the list of processes; set "
+	if dsn := c.String("dsn"); fromArgument(dsn, "dsn") && passwordInDSN.MatchString(dsn) {
+		warn("the password in --dsn" + advice + environment("dsn") + " or PGPASSWORD instead")
+	}
+	if fromArgument(c.String("sasl-password"), "sasl-password") {
+		warn("--sasl-password" + advice + environment("sasl-password") + " instead")
+	}
+}
+
+// fromArgument reports whether the value of a flag did not come from the
+// environment.
+func fromArgument(value, name string) bool {
+	return value != "" && value != os.Getenv(environment(name))
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+)
+
+// newLogger returns the logger that --log-level and --log-format ask for.
+func newLogger(w io.Writer, level, format string) (*slog.Logger, error) {
+	var options slog.HandlerOptions
+	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+	l, known := levels[strings.ToLower(level)]
+	if !known {
+		return nil, fmt.Errorf("--log-level must be debug, info, warn or error, got %q", level)
+	}
+	options.Level = l
+	switch format {
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, &options)), nil
+	case "text":
+		return slog.New(slog.NewTextHandler(w, &options)), nil
+	case "auto":
+		if isTerminal(w) {
+			return slog.New(slog.NewTextHandler(w, &options)), nil
+		}
+		return slog.New(slog.NewJSONHandler(w, &options)), nil
+	}
+	return nil, fmt.Errorf("--log-format must be auto, text or json, got %q", format)
+}
+
+// isTerminal reports whether a stream leads to a terminal, or to another
+// device that is no file and no pipe.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+)
+
+var (
+	// errNotStarted ends a process whose first session does not come up.
+	errNotStarted = errors.New("not started")
+	// errUnfinished is a stop that could not be carried out in order.
+	errUnfinished = errors.New("stopped, but the end of the session was not in order; what was not confirmed is sent again at the next start and recognised")
+)
+
+const (
+	firstPause = time.Second
+	lastPause  = 30 * time.Second
+	// jitter is by how much a pause may be longer or shorter, so that many
+	// processes do not come back in step.
+	jitter = 0.2
+)
+
+// loop runs one session after the other, for ever once one has been up.
+type loop struct {
+	log          *slog.Logger
+	startTimeout time.Duration
+	// session runs one session. It calls up when the session is up, or waits
+	// for a reason that is no fault. It returns nil if ctx ended it and
+	// everything was left in order.
+	session func(ctx context.Context, up func()) error
+}
+
+// run returns nil when ctx has ended and the last session with it, and
+// otherwise why the process has to end.
+func (l *loop) run(ctx context.Context) error {
+	starting, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	patience := time.AfterFunc(l.startTimeout, func() { fail(errNotStarted) })
+	defer patience.Stop()
+	up := func() { patience.Stop() }
+
+	var last error // of a session that ended by itself
+	for pauses := (backoff{}); ; {
+		began := time.Now()
+		err := l.session(starting, up)
+		rule := classify(err)
+		switch {
+		case err == nil || interrupted(ctx, err):
+			return nil
+		case interrupted(starting, err):
+			return l.notStarted(last, err)
+		case rule.class == classFatal:
+			return err
+		case ctx.Err() != nil:
+			return fmt.Errorf("%w: %w", errUnfinished, err)
+		}
+		last = err
+		if rule.class == classStartOver {
+			l.log.Warn("session ended, it starts over at once", "error", err)
+			continue
+		}
+		pause := pauses.after(time.Since(began))
+		l.log.Warn("session ended", "error", err, "retry_in", pause)
+		if !wait(starting, pause) {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return l.notStarted(last, nil)
+		}
+	}
+}
+
+// notStarted names what stood in the way: the last fault that was not just the
+// end of our patience.
+func (l *loop) notStarted(last, err error) error {
+	if last == nil {
+		last = err
+	}
+	return fmt.Errorf("%w within --start-timeout %s: %w", errNotStarted, l.startTimeout, last)
+}
+
+// backoff lengthens the pauses between sessions that do not last.
+type backoff struct{ pause time.Duration }
+
+// after returns the pause that follows a session which lasted for so long.
+func (b *backoff) after(lasted time.Duration) time.Duration {
+	if b.pause == 0 || lasted > lastPause {
+		b.pause = firstPause
+	} else {
+		b.pause = min(2*b.pause, lastPause)
+	}
+	spread := 1 + jitter*(2*rand.Float64()-1)
+	return time.Duration(float64(b.pause) * spread).Round(time.Millisecond)
+}
+
+// wait reports whether ctx has let d pass.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

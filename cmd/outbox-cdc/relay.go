@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/outbox-cdc/outbox-cdc/checkpoint"
+	"github.com/outbox-cdc/outbox-cdc/decoder"
+	"github.com/outbox-cdc/outbox-cdc/publisher"
+	"github.com/outbox-cdc/outbox-cdc/replication"
+)
+
+// relay is what outlives a session. It belongs to the goroutine that runs the
+// sessions.
+type relay struct {
+	log             *slog.Logger
+	source          replication.Config
+	publisher       *publisher.Publisher
+	letters         *publisher.DeadLetters // nil if poison events halt
+	pool            *decoder.Pool
+	hard            context.Context // ends when the process has to leave at once
+	shutdownTimeout time.Duration
+
+	// connected says that Kafka has been reached, and that poison events can
+	// be set aside.
+	connected bool
+	memory    checkpoint.Memory
+	// said holds the remarks that were logged already: most of them would come
+	// again with each session.
+	said map[string]bool
+}
+
+// session runs one session. It returns nil if ctx ended it and everything was
+// left in order. up is called when it is up, or waits for the slot.
+func (r *relay) session(ctx context.Context, up func()) error {
+	if err := r.connect(ctx); err != nil {
+		return err
+	}
+	source := r.source
+	source.Streamed = r.streamed
+	source.Waiting = func(replication.Holder) { up() }
+	srv, err := replication.Preflight(ctx, source)
+	if err != nil {
+		return err
+	}
+	for _, warning := range srv.Warnings {
+		r.warnOnce(warning)
+	}
+	stream, err := replication.OpenStream(ctx, source, srv, r.pool)
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	guard, err := replication.OpenGuard(ctx, source, srv, stream)
+	if err != nil {
+		return err
+	}
+	defer guard.Close()
+	s, err := r.begin(ctx, srv, stream, guard)
+	if err != nil {
+		return err
+	}
+	up()
+	return s.run(ctx)
+}
+
+// connect does once, before the slot is touched, what does not belong to any
+// session: while Kafka is down another process may have the slot.
+func (r *relay) connect(ctx context.Context) error {
+	if r.connected {
+		return nil
+	}
+	if err := r.publisher.Connect(ctx); err != nil {
+		return err
+	}
+	if r.letters != nil {
+		if err := r.letters.Check(ctx); err != nil {
+			return err
+		}
+	}
+	r.connected = true
+	return nil
+}
+
+// begin judges the record of the slot, now that nobody else can move it, and
+// before this session sends or confirms anything.
+func (r *relay) begin(ctx context.Context, srv replication.Server, stream *replication.Stream, guard *replication.Guard) (*session, error) {
+	position, err := guard.Confirmed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	record, err := r.record(ctx)
+	if err != nil {
+		return nil, err
+	}
+	warning, err := checkpoint.Judge(record, position, srv.SystemID, r.memory)
+	if err != nil {
+		return nil, err
+	}
+	if warning != "" {
+		r.log.Warn(warning)
+	}
+	s := &session{relay: r, srv: srv, stream: stream, guard: guard, id: checkpoint.NewSession()}
+	s.recorder = &checkpoint.Recorder{
+		Open:   r.source.Connect,
+		Schema: r.schema(),
+		Record: checkpoint.Record{
+			Slot: r.source.Slot, Confirmed: position, SystemID: srv.SystemID, Timeline: srv.Timeline,
+			Session: s.id, Tables: r.tables(),
+		},
+		Latest: s.latest,
+		Log:    r.log,
+	}
+	r.memory.Began(s.id, position)
+	r.log.Info("session started", "slot", r.source.Slot, "from", position.String(), "walsender_pid", stream.PID(), "session", s.id)
+	return s, nil
+}
+
+// record reads the record of the slot; nil if there is none.
+func (r *relay) record(ctx context.Context) (*checkpoint.Record, error) {
+	conn, err := r.source.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	return r.load(ctx, conn)
+}
+
+// load reads the record of the slot. Without the right to, the session does
+// without.
+func (r *relay) load(ctx context.Context, conn *pgx.Conn) (*checkpoint.Record, error) {
+	record, err := checkpoint.Load(ctx, conn, r.schema(), r.source.Slot)
+	if errors.Is(err, checkpoint.ErrUnavailable) {
+		r.warnOnce(oneLine(err.Error()))
+		return nil, nil
+	}
+	return record, err
+}
+
+// streamed returns the tables that the slot is known to have streamed.
+func (r *relay) streamed(ctx context.Context, conn *pgx.Conn) ([]string, error) {
+	record, err := r.load(ctx, conn)
+	if record == nil || err != nil {
+		return nil, err
+	}
+	return record.Tables, nil
+}
+
+// schema is where the support tables are.
+func (r *relay) schema() string { return r.source.Tables[0].Schema }
+
+func (r *relay) tables() []string {
+	names := make([]string, len(r.source.Tables))
+	for i, t := range r.source.Tables {
+		names[i] = t.String()
+	}
+	return names
+}
+
+// warnOnce logs a remark that would come again with each session.
+func (r *relay) warnOnce(remark string) {
+	if r.said == nil {
+		r.said = make(map[string]bool)
+	}
+	if !r.said[remark] {
+		r.said[remark] = true
+		r.log.Warn(remark)
+	}
+}
+
+// origin is what decides, beside slot and routing, which position an event has.
+func (r *relay) origin() string {
+	return fmt.Sprintf("proto_version=1 publication_names=%q", r.source.Publication)
+}

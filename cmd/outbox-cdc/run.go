@@ -1,0 +1,81 @@
+package main
+
+import (
+	"math"
+	"os"
+	"runtime/debug"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/outbox-cdc/outbox-cdc/decoder"
+	"github.com/outbox-cdc/outbox-cdc/publisher"
+)
+
+func (p *program) runCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "run",
+		Usage: "stream the outbox and publish it",
+		Description: "Publishes every row that is committed to the outbox table, in commit order, until SIGTERM or SIGINT. " +
+			"A second process on the same slot waits and takes over. It creates nothing: see init.",
+		UsageText: "outbox-cdc run --dsn postgres://relay@db/shop --brokers kafka-1:9092,kafka-2:9092",
+		Flags: flags("dsn", "slot", "publication", "table", "status-interval", "silence-timeout", "no-wait",
+			"brokers", "kafka-version", "compression", "fence",
+			"tls", "tls-ca", "tls-cert", "tls-key", "tls-server-name", "tls-insecure-skip-verify",
+			"sasl-mechanism", "sasl-user", "sasl-password",
+			"topic", "key", "partition-by", "position-headers", "on-poison", "on-unknown-topic", "max-in-flight-bytes",
+			"start-timeout", "shutdown-timeout", "log-level", "log-format"),
+		Action: p.run,
+	}
+}
+
+// run wires the parts together and hands over to the session loop.
+func (p *program) run(c *cli.Context) error {
+	s := settings{c: c}
+	log := s.logger(p)
+	source, destination := s.source(), s.destination()
+	startTimeout, shutdownTimeout := s.positive("start-timeout"), s.positive("shutdown-timeout")
+	destination.StartTimeout = max(startTimeout, 1) // a fault of it is known already
+	source.Log = log
+	if err := s.err(source.Validate(), destination.Validate()); err != nil {
+		return err
+	}
+	warnPasswords(c, func(line string) { log.Warn(line) })
+	limitMemory(destination.MaxInFlightBytes)
+
+	pub, err := publisher.New(destination, log)
+	if err != nil {
+		return err
+	}
+	defer pub.Close()
+	r := &relay{
+		log: log, source: source, publisher: pub, pool: decoder.NewPool(),
+		hard: p.stop.hard, shutdownTimeout: shutdownTimeout,
+	}
+	if destination.OnPoison == publisher.PolicyDeadLetter {
+		r.letters = publisher.NewDeadLetters(source.Connect, source.Tables[0].Schema, source.Slot)
+		defer r.letters.Close()
+	}
+	log.Info("started", "version", buildVersion(), "slot", source.Slot, "publication", source.Publication, "tables", r.tables())
+	sessions := loop{log: log, startTimeout: startTimeout, session: r.session}
+	if err := sessions.run(c.Context); err != nil {
+		return err
+	}
+	log.Info("stopped")
+	return nil
+}
+
+// Memory beside the events in flight: connections, buffers, the program itself.
+const memoryBase = 40 << 20
+
+// limitMemory has the garbage collector keep the process small: a heap that may
+// double before it is looked at would double the budget too. The environment
+// goes first.
+func limitMemory(budget int64) {
+	if os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	if budget > math.MaxInt64/2 {
+		return
+	}
+	debug.SetMemoryLimit(memoryBase + budget + budget/4)
+}
