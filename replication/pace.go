@@ -16,18 +16,23 @@ const (
 
 	// pause is how long the buffer is allowed to fill.
 	pause = time.Millisecond
-	// lowWaterBytes is the same as an amount, where the buffer is small;
-	// lowWaterWait bounds it when the backlog ends.
+	// lowWaterBytes is the same as an amount; lowWaterWait bounds it when the
+	// backlog ends.
 	lowWaterBytes = 128 << 10
 	lowWaterWait  = 2 * time.Millisecond
 
-	// A backlog is paceBytes within paceWindow. A slow walsender sends three
-	// times as much, a live load that the eye can follow a tenth.
-	paceWindow = 4 * time.Millisecond
-	paceBytes  = 32 << 10
+	// A backlog begins with backlogBytes in a paceWindow (8 MB/s; a slow
+	// walsender sends three times as much) and lasts until the flow is a
+	// trickle: a walsender that gets no time for a moment must not be met by a
+	// reader that takes even more of it.
+	paceWindow   = 4 * time.Millisecond
+	backlogBytes = 32 << 10
+	trickleBytes = 8 << 10
 )
 
-// pacing is the way in which the socket buffer is allowed to fill.
+// pacing is the way in which the socket buffer is allowed to fill. The
+// low-water mark costs a third of the CPU of a pause, during which every
+// message still wakes the runtime's poller, so it is used where there is one.
 type pacing int
 
 const (
@@ -49,10 +54,14 @@ func (b *backlog) note(n int, now time.Time) {
 	b.bytes += n
 	elapsed := now.Sub(b.since)
 	if elapsed < paceWindow {
-		b.on = b.on || b.bytes >= paceBytes
+		b.on = b.on || b.bytes >= backlogBytes
 		return
 	}
-	b.on = int64(b.bytes)*int64(paceWindow) >= paceBytes*int64(elapsed)
+	enough := int64(backlogBytes)
+	if b.on {
+		enough = trickleBytes
+	}
+	b.on = int64(b.bytes)*int64(paceWindow) >= enough*int64(elapsed)
 	b.since, b.bytes = now, 0
 }
 

@@ -33,10 +33,10 @@ func newReader(rc *replicationConn) *reader {
 	r := &reader{conn: rc.Conn(), source: rc.source, socket: rc.dialer.conn, buf: make([]byte, readBytes)}
 	switch {
 	case rc.dialer.reached.network == "unix": // no window to close, a pause only costs
-	case rc.dialer.granted >= usefulBufferBytes:
-		r.pacing = pacingPause
 	case setLowWater(r.socket, 1):
 		r.pacing = pacingLowWater
+	case rc.dialer.granted >= usefulBufferBytes:
+		r.pacing = pacingPause
 	}
 	return r
 }
