@@ -1,0 +1,166 @@
+//go:build linux || darwin
+
+package integration
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/jackc/pglogrepl"
+
+	"github.com/outbox-cdc/outbox-cdc/test/harness"
+)
+
+// outcome is what a writer knows about a row.
+type outcome byte
+
+const (
+	unknown    outcome = iota // never inserted, or the server went away meanwhile
+	committed                 // COMMIT has succeeded
+	rolledBack                // the row was rolled back, alone or with its transaction
+)
+
+// ledger is what was committed, and in which order, without the product's
+// help. The writers know which of their rows were committed; the order is that
+// of the write-ahead log, from a slot of the test's own, with another output
+// plugin than the product's.
+type ledger struct {
+	o    *outbox
+	slot string
+
+	mu       sync.Mutex // guards what follows
+	last     int64      // the last number given to a row
+	outcomes map[int64]outcome
+}
+
+func newLedger(o *outbox) *ledger {
+	l := &ledger{o: o, slot: o.slot + "_ledger", outcomes: make(map[int64]outcome)}
+	o.exec("SELECT pg_create_logical_replication_slot($1, 'test_decoding')", l.slot)
+	return l
+}
+
+// take gives out the next n numbers and returns the first.
+func (l *ledger) take(n int) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	first := l.last + 1
+	l.last += int64(n)
+	return first
+}
+
+// note records what became of rows.
+func (l *ledger) note(what outcome, numbers ...int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, n := range numbers {
+		l.outcomes[n] = what
+	}
+}
+
+// outcome returns what a writer knows about the row with an id.
+func (l *ledger) outcome(id string) outcome {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.outcomes[numberOf(id)]
+}
+
+// count returns how many rows had an outcome.
+func (l *ledger) count(what outcome) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, o := range l.outcomes {
+		if o == what {
+			n++
+		}
+	}
+	return n
+}
+
+// idPrefix and twelve hex digits are the id of a row.
+const idPrefix = "00000000-0000-4000-8000-"
+
+// idOf returns the id of the row with a number, which numberOf reads again.
+func idOf(number int64) string { return fmt.Sprintf("%s%012x", idPrefix, number) }
+
+// numberOf returns 0 for an id that is not one of ours.
+func numberOf(id string) int64 {
+	digits, ours := strings.CutPrefix(id, idPrefix)
+	if !ours {
+		return 0
+	}
+	n, err := strconv.ParseInt(digits, 16, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// walEvent is a row of the outbox as the write-ahead log has it.
+type walEvent struct {
+	id string
+	// end is the end of the transaction's commit record: a slot confirmed up
+	// to there has this event behind it.
+	end pglogrepl.LSN
+}
+
+// committed returns all committed rows of the outbox in commit order.
+//
+// test_decoding writes a line for each row and each end of a transaction; the
+// position that comes with the latter is the end of the commit record.
+func (l *ledger) committed() []walEvent {
+	l.o.t.Helper()
+	const query = `SELECT lsn::text || ' ' || CASE WHEN data LIKE 'COMMIT%' THEN ''
+		ELSE substring(left(data, 400) FROM ': INSERT: [^[]*id\[[^]]*\]:''?([^'' ]+)') END
+		FROM pg_logical_slot_peek_changes($1, NULL, NULL, 'skip-empty-xacts', '1')
+		WHERE data LIKE 'COMMIT%' OR (starts_with(data, 'table ' || $2) AND left(data, 400) LIKE '%: INSERT: %')`
+	table := l.o.config.leaves
+	if table == "" {
+		table = l.o.table + ":"
+	}
+	lines, err := harness.Query[string](l.o.t.Context(), l.o.pg, l.o.database, query, l.slot, table)
+	if err != nil {
+		l.o.t.Fatalf("read the ledger: %v", err)
+	}
+	var events []walEvent
+	open := 0 // the first event of the current transaction
+	for _, line := range lines {
+		position, id, _ := strings.Cut(line, " ")
+		if id != "" {
+			events = append(events, walEvent{id: id})
+			continue
+		}
+		end, err := pglogrepl.ParseLSN(position)
+		if err != nil {
+			l.o.t.Fatalf("read the ledger: %v", err)
+		}
+		for i := open; i < len(events); i++ {
+			events[i].end = end
+		}
+		open = len(events)
+	}
+	l.check(events)
+	return events
+}
+
+// check compares what the writers know with the write-ahead log: an oracle
+// that missed rows would find everything in order.
+func (l *ledger) check(events []walEvent) {
+	l.o.t.Helper()
+	logged := make(map[int64]bool, len(events))
+	for _, e := range events {
+		logged[numberOf(e.id)] = true
+		if l.outcome(e.id) == rolledBack {
+			l.o.t.Fatalf("ledger: %s was rolled back and is committed in the write-ahead log", e.id)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for n, what := range l.outcomes {
+		if what == committed && !logged[n] {
+			l.o.t.Fatalf("ledger: %s was committed and is not in the write-ahead log", idOf(n))
+		}
+	}
+}

@@ -1,0 +1,332 @@
+//go:build linux || darwin
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/outbox-cdc/outbox-cdc/test/harness"
+)
+
+// aggregates is over how many aggregates of each type rows are spread.
+const aggregates = 40
+
+// row is what a test may say about a row; what it leaves out is chosen.
+type row struct {
+	number        int64
+	aggregateType string
+	aggregateID   string
+	payload       any // JSON text, or nil for NULL
+}
+
+// newRow returns a row with the next number.
+func (o *outbox) newRow() row {
+	n := o.ledger.take(1)
+	return row{
+		number:        n,
+		aggregateType: o.config.types[n%int64(len(o.config.types))],
+		aggregateID:   fmt.Sprintf("a%d", n%aggregates),
+		payload:       fmt.Sprintf(`{"number": %d}`, n),
+	}
+}
+
+// columns are the ones that writers fill, in the order of values.
+var columns = []string{"id", "aggregate_type", "aggregate_id", "event_type", "payload"}
+
+func (r row) values() []any {
+	return []any{idOf(r.number), r.aggregateType, r.aggregateID, "created", r.payload}
+}
+
+// transaction is an open transaction on a connection of its own. It tells the
+// ledger what becomes of its rows. Errors end the test.
+type transaction struct {
+	o          *outbox
+	conn       *pgx.Conn
+	inserted   []int64 // not rolled back so far
+	savepoints map[string]int
+}
+
+// begin opens a transaction.
+func (o *outbox) begin() *transaction {
+	o.t.Helper()
+	conn, err := o.pg.Connect(o.t.Context(), o.database)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	tx := &transaction{o: o, conn: conn, savepoints: make(map[string]int)}
+	tx.exec("BEGIN")
+	return tx
+}
+
+// exec executes any statement in the transaction.
+func (tx *transaction) exec(sql string, args ...any) {
+	tx.o.t.Helper()
+	if _, err := tx.conn.Exec(tx.o.t.Context(), sql, args...); err != nil {
+		tx.o.t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// insert inserts n rows, one statement each.
+func (tx *transaction) insert(n int) {
+	tx.o.t.Helper()
+	for range n {
+		tx.insertRow(tx.o.newRow())
+	}
+}
+
+func (tx *transaction) insertRow(r row) {
+	tx.o.t.Helper()
+	tx.exec(fmt.Sprintf("INSERT INTO %s (%s) VALUES ($1, $2, $3, $4, $5)", tx.o.table, strings.Join(columns, ", ")), r.values()...)
+	tx.inserted = append(tx.inserted, r.number)
+}
+
+// bulk inserts n rows with payloads of about so many bytes in one statement.
+// The payloads do not compress well.
+func (tx *transaction) bulk(n, payloadBytes int) {
+	tx.o.t.Helper()
+	first := tx.o.ledger.take(n)
+	tx.exec(fmt.Sprintf(`INSERT INTO %s (%s)
+		SELECT ('%s' || lpad(to_hex(n), 12, '0'))::uuid, ($3::text[])[1 + n %% cardinality($3::text[])], 'a' || n %% %d, 'created',
+			jsonb_build_object('number', n, 'padding', (SELECT string_agg(md5((n * 1000 + i)::text), '') FROM generate_series(1, $4) AS i))
+		FROM generate_series($1::bigint, $2::bigint) AS n`, tx.o.table, strings.Join(columns, ", "), idPrefix, aggregates),
+		first, first+int64(n)-1, tx.o.config.types, payloadBytes/32)
+	tx.took(first, n)
+}
+
+// copy inserts n rows by COPY.
+func (tx *transaction) copy(n int) {
+	tx.o.t.Helper()
+	var rows [][]any
+	var numbers []int64
+	for range n {
+		r := tx.o.newRow()
+		rows, numbers = append(rows, r.values()), append(numbers, r.number)
+	}
+	table := pgx.Identifier(strings.Split(strings.ReplaceAll(tx.o.table, `"`, ""), "."))
+	if _, err := tx.conn.CopyFrom(tx.o.t.Context(), table, columns, pgx.CopyFromRows(rows)); err != nil {
+		tx.o.t.Fatalf("copy: %v", err)
+	}
+	tx.inserted = append(tx.inserted, numbers...)
+}
+
+// took notes rows from a number on as inserted.
+func (tx *transaction) took(first int64, n int) {
+	for i := range int64(n) {
+		tx.inserted = append(tx.inserted, first+i)
+	}
+}
+
+// savepoint marks the place that rollbackTo returns to.
+func (tx *transaction) savepoint(name string) {
+	tx.o.t.Helper()
+	tx.exec("SAVEPOINT " + name)
+	tx.savepoints[name] = len(tx.inserted)
+}
+
+func (tx *transaction) rollbackTo(name string) {
+	tx.o.t.Helper()
+	tx.exec("ROLLBACK TO SAVEPOINT " + name)
+	at := tx.savepoints[name]
+	tx.o.ledger.note(rolledBack, tx.inserted[at:]...)
+	tx.inserted = tx.inserted[:at]
+}
+
+// commit commits and closes the connection.
+func (tx *transaction) commit() { tx.o.t.Helper(); tx.end("COMMIT", committed) }
+
+// rollback rolls back and closes the connection.
+func (tx *transaction) rollback() { tx.o.t.Helper(); tx.end("ROLLBACK", rolledBack) }
+
+func (tx *transaction) end(statement string, what outcome) {
+	tx.o.t.Helper()
+	tx.exec(statement)
+	tx.o.ledger.note(what, tx.inserted...)
+	_ = tx.conn.Close(tx.o.t.Context())
+}
+
+// insert commits n rows, each in a transaction of its own.
+func (o *outbox) insert(n int) {
+	o.t.Helper()
+	conn, err := o.pg.Connect(o.t.Context(), o.database)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(o.t.Context()))
+	for range n {
+		o.insertRowOn(conn, o.newRow())
+	}
+}
+
+// insertRow commits one row of the test's choice.
+func (o *outbox) insertRow(r row) {
+	o.t.Helper()
+	conn, err := o.pg.Connect(o.t.Context(), o.database)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(o.t.Context()))
+	o.insertRowOn(conn, r)
+}
+
+func (o *outbox) insertRowOn(conn *pgx.Conn, r row) {
+	o.t.Helper()
+	if err := insertRows(o.t.Context(), conn, o.table, r); err != nil {
+		o.t.Fatal(err)
+	}
+	o.ledger.note(committed, r.number)
+}
+
+// insertRows inserts rows by whatever transaction the connection is in.
+func insertRows(ctx context.Context, conn *pgx.Conn, table string, rows ...row) error {
+	insert := fmt.Sprintf("INSERT INTO %s (%s) VALUES ($1, $2, $3, $4, $5)", table, strings.Join(columns, ", "))
+	for _, r := range rows {
+		if _, err := conn.Exec(ctx, insert, r.values()...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// insertBatch commits n rows in one transaction.
+func (o *outbox) insertBatch(n int) {
+	o.t.Helper()
+	tx := o.begin()
+	tx.bulk(n, 64)
+	tx.commit()
+}
+
+// load has writers commit, roll back and interleave transactions until the
+// returned function is called, which waits for them. They survive that the
+// server goes away.
+func (o *outbox) load(writers int) (stop func()) {
+	ctx, cancel := context.WithCancel(o.t.Context())
+	var all sync.WaitGroup
+	for i := range writers {
+		w := &writer{o: o, random: rand.New(rand.NewPCG(1, uint64(i)))}
+		all.Go(func() { w.run(ctx) })
+	}
+	stop = sync.OnceFunc(func() {
+		cancel()
+		all.Wait()
+	})
+	o.t.Cleanup(stop)
+	return stop
+}
+
+// writer is one of the writers of a load.
+type writer struct {
+	o      *outbox
+	random *rand.Rand
+	conn   *pgx.Conn
+}
+
+// writerPace is the time from one transaction of a writer to the next.
+const writerPace = 4 * time.Millisecond
+
+func (w *writer) run(ctx context.Context) {
+	pace := time.NewTicker(writerPace)
+	defer pace.Stop()
+	for ctx.Err() == nil {
+		// A transaction is never broken off by the end of the load: it would
+		// not be known what became of it.
+		if err := w.transaction(context.WithoutCancel(ctx)); err != nil && w.conn != nil {
+			_ = w.conn.Close(context.WithoutCancel(ctx))
+			w.conn = nil
+		}
+		select {
+		case <-ctx.Done():
+		case <-pace.C:
+		}
+	}
+	if w.conn != nil {
+		_ = w.conn.Close(context.WithoutCancel(ctx))
+	}
+}
+
+// transaction is one transaction of one of several kinds. If it fails, the
+// outcome of its rows stays unknown.
+func (w *writer) transaction(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	if w.conn == nil {
+		conn, err := w.o.pg.Connect(ctx, w.o.database)
+		if err != nil {
+			return err
+		}
+		w.conn = conn
+	}
+	if _, err := w.conn.Exec(ctx, "BEGIN"); err != nil {
+		return err
+	}
+	kept, err := w.insert(ctx, 1+w.random.IntN(6))
+	if err != nil {
+		return err
+	}
+	var undone []int64
+	if w.random.IntN(5) == 0 {
+		if undone, err = w.undone(ctx); err != nil {
+			return err
+		}
+		again, err := w.insert(ctx, 1)
+		if err != nil {
+			return err
+		}
+		kept = slices.Concat(kept, again)
+	}
+	end, what := "COMMIT", committed
+	if w.random.IntN(6) == 0 {
+		end, what = "ROLLBACK", rolledBack
+	}
+	if _, err := w.conn.Exec(ctx, end); err != nil {
+		return err
+	}
+	w.o.ledger.note(what, kept...)
+	w.o.ledger.note(rolledBack, undone...)
+	return nil
+}
+
+// undone inserts rows behind a savepoint and rolls back to it.
+func (w *writer) undone(ctx context.Context) ([]int64, error) {
+	if _, err := w.conn.Exec(ctx, "SAVEPOINT s"); err != nil {
+		return nil, err
+	}
+	numbers, err := w.insert(ctx, 1+w.random.IntN(3))
+	if err != nil {
+		return nil, err
+	}
+	_, err = w.conn.Exec(ctx, "ROLLBACK TO SAVEPOINT s")
+	return numbers, err
+}
+
+// insert inserts n rows into the open transaction.
+func (w *writer) insert(ctx context.Context, n int) ([]int64, error) {
+	var numbers []int64
+	for range n {
+		r := w.o.newRow()
+		numbers = append(numbers, r.number)
+		if err := insertRows(ctx, w.conn, w.o.table, r); err != nil {
+			return nil, err
+		}
+	}
+	return numbers, nil
+}
+
+// awaitCommitted waits until the writers have committed n more rows.
+func (o *outbox) awaitCommitted(n int) {
+	o.t.Helper()
+	want := o.ledger.count(committed) + n
+	harness.Eventually(o.t, patience, func() error {
+		if got := o.ledger.count(committed); got < want {
+			return fmt.Errorf("%d rows are committed, not yet %d", got, want)
+		}
+		return nil
+	})
+}
