@@ -12,21 +12,21 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
 # The packages whose tests talk to PostgreSQL; the others need to run only once.
 # In the first two nearly everything concerns positions and slots, in the last
-# what is named after the behaviours P1 ... and S1 ...
-server_packages='./checkpoint/... ./replication/...'
-end_to_end='./test/integration/...'
-positions_and_slots='^Test[PS][0-9]'
+# what is named TestPosition... and TestSlot...
+server_packages=(./checkpoint/... ./replication/...)
+end_to_end=./test/integration/...
+positions_and_slots='^Test(Position|Slot)'
 
 # Lines of the harness go here: "go test" would keep them to itself until a
 # package is done.
 exec 3>&2
 export OUTBOX_CDC_TEST_PROGRESS_FD=3
 
-race=
+race=-race=false
 cc=$(go env CC)
 if command -v "${cc%% *}" >/dev/null; then
 	export CGO_ENABLED=1
-	race=-race
+	race=-race=true
 else
 	echo "test: there is no C compiler ($cc), which the race detector needs; running without it" >&2
 fi
@@ -48,14 +48,14 @@ go build $race ./... || exit 1
 case "${1:-}" in
 "")
 	run 15 ./...
-	run 18 $server_packages
-	run 18 -run="$positions_and_slots" $end_to_end
+	run 18 "${server_packages[@]}"
+	run 18 -run="$positions_and_slots" "$end_to_end"
 	;;
 matrix)
 	export OUTBOX_CDC_TEST_LONG=1
 	run 15 ./...
 	for version in 14 16 17 18; do
-		run "$version" $server_packages $end_to_end
+		run "$version" "${server_packages[@]}" "$end_to_end"
 	done
 	;;
 *)

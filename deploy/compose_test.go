@@ -1,0 +1,176 @@
+//go:build linux || darwin
+
+// Package deploy holds what runs outbox-cdc elsewhere. Its tests check, without
+// a container engine, that these files parse and agree with the binary and
+// with each other.
+package deploy
+
+import (
+	"maps"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/outbox-cdc/outbox-cdc/test/harness"
+)
+
+func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
+
+// composeFile is what of docker-compose.yml is checked.
+type composeFile struct {
+	Services map[string]service
+}
+
+type service struct {
+	Image       string
+	Build       struct{ Context, Dockerfile string }
+	Command     []string
+	Environment map[string]string
+	DependsOn   map[string]struct{ Condition string } `yaml:"depends_on"`
+	Healthcheck struct{ Test []string }
+}
+
+// ours reports whether a service runs our binary.
+func (s service) ours() bool { return s.Build.Dockerfile != "" }
+
+func readCompose(t *testing.T) composeFile {
+	t.Helper()
+	text, err := os.ReadFile("../docker-compose.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c composeFile
+	if err := yaml.Unmarshal(text, &c); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"init", "kafka", "outbox-cdc", "postgres"}
+	if got := slices.Sorted(maps.Keys(c.Services)); !slices.Equal(got, want) {
+		t.Fatalf("got services %q, want %q", got, want)
+	}
+	return c
+}
+
+// help returns what the binary says about a command.
+func help(t *testing.T, command string) string {
+	t.Helper()
+	out, err := exec.Command(harness.Binary(t), command, "--help").Output()
+	if err != nil {
+		t.Fatalf("outbox-cdc %s --help: %v", command, err)
+	}
+	return string(out)
+}
+
+func TestComposeUsesCommandsFlagsAndVariablesThatExist(t *testing.T) {
+	for name, s := range readCompose(t).Services {
+		if !s.ours() {
+			continue
+		}
+		if len(s.Command) == 0 {
+			t.Errorf("%s has no command", name)
+			continue
+		}
+		known := words(help(t, s.Command[0]))
+		for _, argument := range s.Command[1:] {
+			flag, _, _ := strings.Cut(argument, "=")
+			if strings.HasPrefix(flag, "-") && !known[flag] {
+				t.Errorf("%s: outbox-cdc %s has no flag %s", name, s.Command[0], flag)
+			}
+		}
+	}
+}
+
+func TestVariablesExist(t *testing.T) {
+	known := words(help(t, "run"))
+	variable := regexp.MustCompile(`OUTBOX_CDC_[A-Z_]+`)
+	files, err := filepath.Glob("*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append(files, "../docker-compose.yml") {
+		if strings.HasSuffix(name, ".go") {
+			continue
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range variable.FindAllString(string(text), -1) {
+			if !known["$"+v] {
+				t.Errorf("%s: outbox-cdc does not read %s", name, v)
+			}
+		}
+	}
+}
+
+// words are the words of a text without the punctuation around them.
+func words(text string) map[string]bool {
+	set := make(map[string]bool)
+	for _, w := range strings.Fields(text) {
+		set[strings.Trim(w, ",;:()")] = true
+	}
+	return set
+}
+
+func TestComposeServicesFindEachOther(t *testing.T) {
+	c := readCompose(t)
+	postgres, kafka := c.Services["postgres"], c.Services["kafka"]
+	for name, s := range c.Services {
+		if !s.ours() {
+			continue
+		}
+		dsn, err := url.Parse(s.Environment["OUTBOX_CDC_DSN"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		password, _ := dsn.User.Password()
+		got := [...]string{dsn.Host, dsn.User.Username(), password, dsn.Path}
+		want := [...]string{"postgres:5432", "postgres", postgres.Environment["POSTGRES_PASSWORD"], "/" + postgres.Environment["POSTGRES_DB"]}
+		if got != want {
+			t.Errorf("%s: connects to %q, want %q", name, got, want)
+		}
+		brokers := s.Environment["OUTBOX_CDC_BROKERS"]
+		if !strings.HasPrefix(brokers, "kafka:") || !strings.Contains(kafka.Environment["KAFKA_ADVERTISED_LISTENERS"], "://"+brokers) {
+			t.Errorf("%s: no broker advertises %q", name, brokers)
+		}
+	}
+	if !slices.Contains(postgres.Command, "wal_level=logical") {
+		t.Errorf("postgres runs as %q, without wal_level=logical", postgres.Command)
+	}
+}
+
+func TestComposeStartsInOrder(t *testing.T) {
+	c := readCompose(t)
+	tests := []struct{ service, after, condition string }{
+		{"init", "postgres", "service_healthy"},
+		{"outbox-cdc", "init", "service_completed_successfully"},
+		{"outbox-cdc", "kafka", "service_healthy"},
+	}
+	for _, tt := range tests {
+		if got := c.Services[tt.service].DependsOn[tt.after].Condition; got != tt.condition {
+			t.Errorf("%s waits for %s to be %q, want %q", tt.service, tt.after, got, tt.condition)
+		}
+		if tt.condition == "service_healthy" && len(c.Services[tt.after].Healthcheck.Test) == 0 {
+			t.Errorf("%s has no health check", tt.after)
+		}
+	}
+	if got := c.Services["init"].Command; !slices.Equal(got, []string{"init"}) {
+		t.Errorf("init runs %q", got)
+	}
+}
+
+func TestComposeAsTheClientReadsIt(t *testing.T) {
+	if exec.Command("docker", "compose", "version").Run() != nil {
+		t.Log("docker compose is not on this machine; the file was parsed as YAML only")
+		return
+	}
+	if out, err := exec.Command("docker", "compose", "-f", "../docker-compose.yml", "config", "--quiet").CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
