@@ -113,6 +113,13 @@ func (e *tlsError) Error() string {
 
 func (e *tlsError) Unwrap() error { return e.err }
 
+// refusedLoginError makes the code of a refused login findable: sarama wraps it,
+// with the broker's text, in a way that errors.As does not look through.
+type refusedLoginError struct{ err error }
+
+func (e *refusedLoginError) Error() string { return e.err.Error() }
+func (e *refusedLoginError) Unwrap() error { return sarama.ErrSASLAuthenticationFailed }
+
 // closedEarlyError is a connection that the broker closed before it gave an
 // answer to a request: the usual sign of a listener that speaks another security
 // protocol.

@@ -58,6 +58,9 @@ func (p *pool) open(ctx context.Context, addr string, maxOpenRequests int) (*con
 		return c, nil
 	}
 	c.close()
+	if errors.Is(err, sarama.ErrSASLAuthenticationFailed) {
+		err = &refusedLoginError{err}
+	}
 	if c.socket.conn.Load() != nil {
 		err = p.explain(err)
 	}
