@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -59,10 +61,21 @@ func (s *settings) positive(name string) time.Duration {
 	return s.duration(name)
 }
 
+// on reads a switch that has an environment variable.
+func (s *settings) on(name string) bool {
+	value := fmt.Sprint(s.c.Generic(name))
+	on, err := strconv.ParseBool(value)
+	if err != nil {
+		s.fault("--%s must be true or false, got %q", name, value)
+	}
+	return on
+}
+
 func (s *settings) size(name string) int64 {
 	n, err := parseSize(s.c.String(name))
 	if err != nil {
 		s.fault("--%s %w", name, err)
+		return math.MaxInt64 // no other fault follows
 	}
 	return n
 }
@@ -130,7 +143,7 @@ func (s *settings) source() replication.Config {
 	cfg := s.database()
 	cfg.StatusInterval = s.duration("status-interval")
 	cfg.SilenceTimeout = s.positive("silence-timeout")
-	cfg.NoWait = s.c.Bool("no-wait")
+	cfg.NoWait = s.on("no-wait")
 	return cfg
 }
 
@@ -141,12 +154,12 @@ func (s *settings) destination() publisher.Config {
 		KafkaVersion: s.c.String("kafka-version"),
 		Security: publisher.Security{
 			TLS: publisher.TLS{
-				Enabled:            s.c.Bool("tls"),
+				Enabled:            s.on("tls"),
 				CAFile:             s.c.String("tls-ca"),
 				CertFile:           s.c.String("tls-cert"),
 				KeyFile:            s.c.String("tls-key"),
 				ServerName:         s.c.String("tls-server-name"),
-				InsecureSkipVerify: s.c.Bool("tls-insecure-skip-verify"),
+				InsecureSkipVerify: s.on("tls-insecure-skip-verify"),
 			},
 			SASL: publisher.SASL{
 				Mechanism: s.c.String("sasl-mechanism"),
@@ -157,7 +170,7 @@ func (s *settings) destination() publisher.Config {
 		Topic:            s.c.String("topic"),
 		Key:              publisher.Key(s.c.String("key")),
 		PartitionBy:      publisher.PartitionBy(s.c.String("partition-by")),
-		PositionHeaders:  s.c.Bool("position-headers"),
+		PositionHeaders:  s.on("position-headers"),
 		Compression:      s.c.String("compression"),
 		OnPoison:         publisher.Policy(s.c.String("on-poison")),
 		OnUnknownTopic:   publisher.UnknownTopic(s.c.String("on-unknown-topic")),

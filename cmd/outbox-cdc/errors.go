@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/urfave/cli/v2"
 
+	"github.com/outbox-cdc/outbox-cdc/checkpoint"
 	"github.com/outbox-cdc/outbox-cdc/decoder"
 	"github.com/outbox-cdc/outbox-cdc/publisher"
 	"github.com/outbox-cdc/outbox-cdc/replication"
@@ -70,6 +71,8 @@ func rules() []rule {
 
 		{is(replication.ErrSetup), classFatal, codeUsage, "the database is not set up as configured; waiting does not create a publication"},
 		{is(replication.ErrGap), classFatal, codeGap, "going on would hide that rows may be missing"},
+		{is(checkpoint.ErrMoved), classFatal, codeGap, "going on would hide that rows may be missing"},
+		{is(checkpoint.ErrOvertaken), classTransient, codePostgres, "another session has begun on the slot; ours is over"},
 		{is(replication.ErrBusy), classFatal, codeBusy, "the operator has asked not to wait"},
 		{is(replication.ErrDenied), classFatal, codeDenied, "a password or right does not come back by itself, and repeated tries lock accounts"},
 		{isMapping, classFatal, codeUsage, "a row cannot be published without the column, and must not be skipped"},

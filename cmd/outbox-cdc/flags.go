@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -105,9 +106,26 @@ func text(group, name, value, use string) cli.Flag {
 }
 
 // yes defines a switch with an environment variable.
-func yes(group, name string, value bool, use string) cli.Flag {
-	return &cli.BoolFlag{Category: group, Name: name, Value: value, Usage: use, EnvVars: []string{environment(name)}}
+func yes(group, name string, on bool, use string) cli.Flag {
+	value := switchText(strconv.FormatBool(on))
+	return &cli.GenericFlag{Category: group, Name: name, Value: &value, Usage: use, EnvVars: []string{environment(name)}}
 }
+
+// switchText is the value of a switch as it was given. The library's own
+// switches end the parsing at a value that is none.
+type switchText string
+
+// Set takes any text.
+func (s *switchText) Set(text string) error {
+	*s = switchText(text)
+	return nil
+}
+
+// String returns the text.
+func (s *switchText) String() string { return string(*s) }
+
+// IsBoolFlag has the name alone mean true.
+func (*switchText) IsBoolFlag() bool { return true }
 
 // plain defines a flag of one command: it says what to do this time, so the
 // environment has no say in it.

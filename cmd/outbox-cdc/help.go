@@ -77,12 +77,14 @@ func listFlags(b *strings.Builder, group string, flags []cli.Flag) {
 // flagTitle is the line that names a flag, its default and its variable.
 func flagTitle(name string, doc cli.DocGenerationFlag) string {
 	title := dashed(name)
+	_, generic := doc.(*cli.GenericFlag) // a switch with a variable
 	switch value := doc.GetValue(); {
-	case !doc.TakesValue() && value == "true":
+	case generic && value == "true":
 		title += "=false"
-	case doc.TakesValue() && value != "":
+	case generic || !doc.TakesValue():
+	case value != "":
 		title += " VALUE (default " + value + ")"
-	case doc.TakesValue():
+	default:
 		title += " VALUE"
 	}
 	if variables := doc.GetEnvVars(); len(variables) > 0 {

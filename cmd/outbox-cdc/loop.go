@@ -41,8 +41,11 @@ func (l *loop) run(ctx context.Context) error {
 	defer fail(nil)
 	patience := time.AfterFunc(l.startTimeout, func() { fail(errNotStarted) })
 	defer patience.Stop()
-	up := func() { patience.Stop() }
-
+	ended := "not started yet"
+	up := func() {
+		patience.Stop()
+		ended = "session ended"
+	}
 	var last error // of a session that ended by itself
 	for pauses := (backoff{}); ; {
 		began := time.Now()
@@ -60,11 +63,11 @@ func (l *loop) run(ctx context.Context) error {
 		}
 		last = err
 		if rule.class == classStartOver {
-			l.log.Warn("session ended, it starts over at once", "error", err)
+			l.log.Warn(ended, "error", err, "retry_in", "0s")
 			continue
 		}
 		pause := pauses.after(time.Since(began))
-		l.log.Warn("session ended", "error", err, "retry_in", pause)
+		l.log.Warn(ended, "error", err, "retry_in", pause.String())
 		if !wait(starting, pause) {
 			if ctx.Err() != nil {
 				return nil
