@@ -144,27 +144,35 @@ func orNull(text []byte) *string {
 // of the table.
 func columnsJSON(row decoder.Row) ([]byte, error) {
 	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
 	b.WriteByte('{')
-	first := true
 	for column, value := range row.Columns {
-		if !first {
+		if b.Len() > 1 {
 			b.WriteByte(',')
 		}
-		first = false
-		if err := enc.Encode(column.Name); err != nil {
+		if err := appendJSON(&b, column.Name); err != nil {
 			return nil, err
 		}
 		b.WriteByte(':')
-		var text any
+		var text any // null
 		if value != nil {
 			text = string(value)
 		}
-		if err := enc.Encode(text); err != nil {
+		if err := appendJSON(&b, text); err != nil {
 			return nil, err
 		}
 	}
 	b.WriteByte('}')
 	return b.Bytes(), nil
+}
+
+// appendJSON writes one value, without the escapes that only HTML needs and
+// without the encoder's newline.
+func appendJSON(b *bytes.Buffer, value any) error {
+	enc := json.NewEncoder(b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(value); err != nil {
+		return err
+	}
+	b.Truncate(b.Len() - 1)
+	return nil
 }

@@ -83,7 +83,7 @@ func (s *session) halts(letter DeadLetter) bool {
 	if s.cfg.OnPoison != PolicyHalt {
 		return false
 	}
-	s.fail(fmt.Errorf("%w: event %q at position %s for topic %q: %w",
+	s.fail(fmt.Errorf("%w: event %q at position %s for topic %q: %w; remove the cause, or run with --on-poison dead-letter to set it aside",
 		ErrHalted, text(letter.Row, decoder.FieldID), letter.Position, letter.Topic, letter.Poison))
 	return true
 }
@@ -99,7 +99,7 @@ func (s *session) store(letter DeadLetter, done func()) {
 			}
 			s.report(func() {
 				if s.sayOnce("dead letter") {
-					s.log.Error("dead letter cannot be stored and is tried again", "position", letter.Position, "error", err)
+					s.log.Error("dead letter cannot be stored and is tried again", "position", letter.Position.String(), "error", err)
 				}
 			})
 			if retry.wait(s.ctx) != nil {
@@ -107,7 +107,7 @@ func (s *session) store(letter DeadLetter, done func()) {
 			}
 		}
 		s.report(func() {
-			s.log.Warn("event set aside as a dead letter", "event_id", string(text(letter.Row, decoder.FieldID)), "position", letter.Position,
+			s.log.Warn("event set aside as a dead letter", "event_id", string(text(letter.Row, decoder.FieldID)), "position", letter.Position.String(),
 				"topic", letter.Topic, "reason", letter.Poison.Reason, "error", letter.Poison.Err, "bytes", letter.Row.Bytes())
 			done()
 		})

@@ -131,7 +131,7 @@ func (s *session) take(request acquireRequest) (acquisition, error) {
 	}
 	if a.tail.position.CommitLSN >= end {
 		s.log.Warn("the last record in the partition is from a history that this server does not have; it is not believed, duplicates are possible",
-			"topic", request.topic, "partition", request.partition, "position", a.tail.position, "server_position", end)
+			"topic", request.topic, "partition", request.partition, "position", a.tail.position.String(), "server_position", end.String())
 		a.tail = nil
 	}
 	return a, nil

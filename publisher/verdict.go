@@ -93,7 +93,7 @@ func (s *session) refute(p *partition, why string) {
 func (s *session) disbelieve(p *partition, t *tail, why string) {
 	s.refuted[tailKey{p.key(), t.offset}] = true
 	s.log.Warn("a record carries our headers and is not ours; what the partition holds is not recognised, duplicates are possible",
-		"topic", p.topic.name, "partition", p.id, "offset", t.offset, "position", t.position, "reason", why)
+		"topic", p.topic.name, "partition", p.id, "offset", t.offset, "position", t.position.String(), "reason", why)
 }
 
 // weigh drops from the queue of p what a tail that was just found covers.
