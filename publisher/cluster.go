@@ -171,8 +171,18 @@ func (c *cluster) addresses() []string {
 	return unique(append(addrs, c.conf.Bootstrap...))
 }
 
-// brokerAddresses returns the addresses of the brokers known by id.
-func (c *cluster) brokerAddresses() []string {
+// brokerAddresses returns the addresses of the brokers known by id, and learns
+// them first if there are none.
+func (c *cluster) brokerAddresses(ctx context.Context) ([]string, error) {
+	addrs := c.knownAddresses()
+	if len(addrs) > 0 {
+		return addrs, nil
+	}
+	err := c.connect(ctx)
+	return c.knownAddresses(), err
+}
+
+func (c *cluster) knownAddresses() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return unique(slices.Collect(maps.Values(c.brokers)))

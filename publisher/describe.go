@@ -29,11 +29,15 @@ const (
 func (c *cluster) brokerLimits(ctx context.Context) brokerLimits {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
+	var limits brokerLimits
+	addrs, err := c.brokerAddresses(ctx)
+	if err != nil {
+		return limits
+	}
 	ids := c.brokerIDs()
-	answers, err := every(ctx, c.brokerAddresses(), func(ctx context.Context, addr string) (map[string]int64, error) {
+	answers, err := every(ctx, addrs, func(ctx context.Context, addr string) (map[string]int64, error) {
 		return c.settings(ctx, addr, sarama.BrokerResource, strconv.Itoa(int(ids[addr])), producerExpirySetting, replicaLagSetting)
 	})
-	var limits brokerLimits
 	if err != nil {
 		return limits
 	}

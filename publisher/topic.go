@@ -58,12 +58,9 @@ const refreshInterval = 100 * time.Millisecond
 // routing, so the largest answer counts, and the cached one is no answer. The
 // error wraps a topicError, or errNoBroker.
 func (c *cluster) topic(ctx context.Context, name string) (topicMetadata, error) {
-	addrs := c.brokerAddresses()
-	if len(addrs) == 0 {
-		if err := c.connect(ctx); err != nil {
-			return topicMetadata{}, err
-		}
-		addrs = c.brokerAddresses()
+	addrs, err := c.brokerAddresses(ctx)
+	if err != nil {
+		return topicMetadata{}, err
 	}
 	ask := func(ctx context.Context, addr string) (topicMetadata, error) {
 		return c.ask(ctx, addr, name)
