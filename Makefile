@@ -13,7 +13,7 @@ help: ## show this help
 
 .PHONY: demo
 demo: ## rows in, records out, on real servers; KEEP=1 runs on, ORDERS=file.jsonl takes orders from a file
-	@go run ./test/demo $(if $(KEEP),-keep) $(if $(ORDERS),-orders '$(ORDERS)')
+	@go build -o bin/demo ./test/demo && exec bin/demo $(if $(KEEP),-keep) $(if $(ORDERS),-orders '$(ORDERS)')
 
 .PHONY: test
 test: ## all tests on PostgreSQL 15, and those of positions and slots on 18 too

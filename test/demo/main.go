@@ -26,7 +26,7 @@ var errBroken = errors.New("the promise is broken: see the summary")
 
 func main() {
 	keep := flag.Bool("keep", false, "run on until Ctrl-C")
-	orders := flag.String("orders", "", "file of orders, one JSON object a line (default: examples/orders.jsonl)")
+	orders := flag.String("orders", "", "file of orders, one JSON object a line (default: "+exampleOrders+")")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "demo: unexpected argument %q\n", flag.Arg(0))
@@ -77,20 +77,24 @@ func perform(ctx context.Context, s *stage, out *screen, changes []change, keep 
 	return nil
 }
 
+// exampleOrders is relative to the root of the repository.
+const exampleOrders = "examples/orders.jsonl"
+
 // ordersFrom reads the orders of a file, or the example.
 func ordersFrom(file string) ([]change, error) {
+	name, path := file, file
 	if file == "" {
 		root, err := harness.RepositoryRoot()
 		if err != nil {
 			return nil, err
 		}
-		file = filepath.Join(root, "examples", "orders.jsonl")
+		name, path = exampleOrders, filepath.Join(root, exampleOrders)
 	}
-	text, err := os.ReadFile(file)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("orders: %w", err)
 	}
-	return parseOrders(filepath.Base(file), string(text))
+	return parseOrders(name, string(text))
 }
 
 // interrupted makes nothing of an error that is the consequence of a signal.
