@@ -17,7 +17,7 @@ import (
 func (a *acquiring) onCoordinator(ctx context.Context, step func() error) error {
 	a.missing = time.Time{}
 	for {
-		err := step()
+		err := noRight(step())
 		var lacking *lackingError
 		if err == nil || isFenced(err) || errors.As(err, &lacking) {
 			return err
@@ -63,13 +63,20 @@ func (a *acquiring) leaderAnswers(ctx context.Context) bool {
 	return err == nil
 }
 
+// noRight turns the answer that we have no right on the transactional id into a
+// lackingError.
+func noRight(err error) error {
+	if code, _ := codeOf(err); code == sarama.ErrTransactionalIDAuthorizationFailed {
+		return &lackingError{"no right on the transactional id; grant WRITE and DESCRIBE on transactional ids with prefix outbox-cdc. (" + err.Error() + ")"}
+	}
+	return err
+}
+
 // cannotFence turns an answer to InitProducerID that says we never shall get a
 // producer id this way into a lackingError.
 func cannotFence(err error) error {
 	code, _ := codeOf(err)
 	switch code {
-	case sarama.ErrTransactionalIDAuthorizationFailed:
-		return &lackingError{"no right on the transactional id; grant WRITE and DESCRIBE on transactional ids with prefix outbox-cdc. (" + err.Error() + ")"}
 	case sarama.ErrInvalidTxnState, sarama.ErrUnsupportedVersion:
 		return &lackingError{"the brokers have no transactions (" + err.Error() + ")"}
 	case sarama.ErrInvalidTransactionTimeout:
