@@ -114,6 +114,26 @@ func (b *Broker) Start(ctx context.Context) error {
 	return nil
 }
 
+// MoveProxy gives a broker that is stopped another proxy, at another address,
+// which it advertises from its next start on: brokers that were moved to other
+// machines. The old address is refused.
+func (b *Broker) MoveProxy() error {
+	if b.proxy == nil || b.Running() {
+		return errors.New("only a stopped broker behind a proxy can be moved")
+	}
+	if err := b.proxy.Close(); err != nil {
+		return err
+	}
+	var err error
+	if b.proxy, err = StartProxy(localAddr(b.ports.client)); err != nil {
+		return err
+	}
+	return os.WriteFile(b.propertiesPath(), []byte(b.properties()), 0o644)
+}
+
+// DirectAddr is the address of the plain listener itself, proxy or not.
+func (b *Broker) DirectAddr() string { return localAddr(b.ports.client) }
+
 // member returns nil if the broker itself answers and the cluster knows it.
 func (b *Broker) member(ctx context.Context) error {
 	if !b.Running() {

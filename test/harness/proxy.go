@@ -90,6 +90,14 @@ func (p *Proxy) Stall(d Direction) { p.change(d, func(l *lane) { l.flow = hold }
 // connections are accepted.
 func (p *Proxy) Swallow(d Direction) { p.change(d, func(l *lane) { l.flow = swallow }) }
 
+// StallOpen is Stall for the connections that are open now; new ones are
+// forwarded.
+func (p *Proxy) StallOpen(d Direction) { p.changeOpen(d, hold) }
+
+// SwallowOpen is Swallow for the connections that are open now; new ones are
+// forwarded.
+func (p *Proxy) SwallowOpen(d Direction) { p.changeOpen(d, swallow) }
+
 // Throttle limits a direction of each connection to so many bytes a second; 0
 // lifts the limit.
 func (p *Proxy) Throttle(d Direction, bytesPerSecond int) {
@@ -104,6 +112,7 @@ func (p *Proxy) Delay(d Direction, latency time.Duration) {
 // Resume forwards everything again, at once and at full speed. Connections that
 // have lost bytes to Swallow are cut.
 func (p *Proxy) Resume() {
+	p.changeOpen(BothWays, pass)
 	p.change(BothWays, func(l *lane) { *l = lane{} })
 	p.cut(func(l *link) bool { return l.torn.Load() })
 }
@@ -157,23 +166,54 @@ func (p *Proxy) Close() error {
 func (p *Proxy) change(d Direction, how func(*lane)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, way := range []Direction{ToServer, ToClient} {
-		if d&way != 0 {
-			l := p.lanes[way]
-			how(&l)
-			p.lanes[way] = l
+	for _, way := range d.ways() {
+		l := p.lanes[way]
+		how(&l)
+		p.lanes[way] = l
+	}
+	p.wake()
+}
+
+// changeOpen has the open connections, and no others, treat bytes in another
+// way than their lanes say; pass leaves it to the lanes again.
+func (p *Proxy) changeOpen(d Direction, f flow) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		for _, way := range d.ways() {
+			l.flows[way] = f
 		}
 	}
+	p.wake()
+}
+
+// wake wakes whoever waits in a lane. Its caller holds mu.
+func (p *Proxy) wake() {
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
 
-// lane returns the state of a direction and a channel that is closed when that
-// may have changed.
-func (p *Proxy) lane(d Direction) (lane, <-chan struct{}) {
+// ways are the single directions in d.
+func (d Direction) ways() []Direction {
+	var ways []Direction
+	for _, way := range []Direction{ToServer, ToClient} {
+		if d&way != 0 {
+			ways = append(ways, way)
+		}
+	}
+	return ways
+}
+
+// lane returns how a link treats bytes of a direction, and a channel that is
+// closed when that may have changed.
+func (p *Proxy) lane(of *link, d Direction) (lane, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.lanes[d], p.changed
+	l := p.lanes[d]
+	if f := of.flows[d]; f != pass {
+		l.flow = f
+	}
+	return l, p.changed
 }
 
 // cut resets the connections that which selects.
@@ -209,7 +249,7 @@ func (p *Proxy) connect(listener net.Listener, client *net.TCPConn) {
 		abort(client)
 		return
 	}
-	l := &link{proxy: p, client: client, server: server.(*net.TCPConn), done: make(chan struct{})}
+	l := &link{proxy: p, client: client, server: server.(*net.TCPConn), done: make(chan struct{}), flows: make(map[Direction]flow)}
 	p.mu.Lock()
 	p.links[l] = true
 	stale := p.listener != listener // refused since it was accepted

@@ -19,6 +19,10 @@ type link struct {
 	torn   atomic.Bool // bytes of it were swallowed
 	once   sync.Once
 	done   chan struct{} // closed by reset
+
+	// flows hold for this link instead of the lanes' where they are not pass.
+	// The proxy's mu guards them.
+	flows map[Direction]flow
 }
 
 // chunkBytes and queuedChunks bound what the proxy itself holds of a direction
@@ -107,7 +111,7 @@ func (l *link) enqueue(queue chan<- chunk, c chunk) bool {
 // is broken.
 func (l *link) deliver(d Direction, c chunk, to *net.TCPConn) bool {
 	for {
-		lane, changed := l.proxy.lane(d)
+		lane, changed := l.proxy.lane(l, d)
 		var wake <-chan time.Time // never, while bytes are held
 		if lane.flow != hold {
 			wait := time.Until(c.read.Add(lane.delay))

@@ -151,3 +151,46 @@ func TestProxyDelaysAndThrottles(t *testing.T) {
 		}
 	}
 }
+
+func TestProxyStallsOnlyOpenConnections(t *testing.T) {
+	p, conn := dialEcho(t)
+	p.StallOpen(ToServer)
+	if err := roundTrip(conn, "held", 50*time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the open connection: got %v, want no answer", err)
+	}
+	later, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer later.Close()
+	if err := roundTrip(later, "hello", time.Second); err != nil {
+		t.Errorf("a new connection: %v", err)
+	}
+	p.Resume()
+	if err := expect(conn, "held", time.Second); err != nil {
+		t.Errorf("the open connection after Resume: %v", err)
+	}
+}
+
+func TestProxySwallowsOnlyOpenConnections(t *testing.T) {
+	p, conn := dialEcho(t)
+	p.SwallowOpen(BothWays)
+	if err := roundTrip(conn, "lost", 50*time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the open connection: got %v, want no answer", err)
+	}
+	later, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer later.Close()
+	if err := roundTrip(later, "hello", time.Second); err != nil {
+		t.Errorf("a new connection: %v", err)
+	}
+	p.Resume()
+	if err := expect(conn, "lost", time.Second); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the open connection after Resume: got %v, want that it is cut", err)
+	}
+	if err := roundTrip(later, "again", time.Second); err != nil {
+		t.Errorf("the new connection after Resume: %v", err)
+	}
+}
