@@ -14,43 +14,49 @@ import (
 
 func TestMain(m *testing.M) {
 	code := harness.Main(m)
-	if proxied.kafka != nil {
-		if err := proxied.kafka.Close(); err != nil {
-			fmt.Fprintln(os.Stderr, "close the proxied broker:", err)
+	for _, k := range proxied.kafka {
+		if err := k.Close(); err != nil {
+			fmt.Fprintln(os.Stderr, "close the proxied brokers:", err)
 			code = max(code, 1)
 		}
 	}
 	os.Exit(code)
 }
 
-// proxied is the broker of proxiedKafka.
+// proxied are the clusters of proxiedKafka, by number of brokers.
 var proxied struct {
 	sync.Mutex
-	kafka *harness.Kafka
+	kafka map[int]*harness.Kafka
 }
 
-// proxiedKafka returns a broker with a proxy in front, which the tests of this
-// package share. What a test does to the proxy is undone when it ends. The
-// oracle goes past the proxy.
-func proxiedKafka(t testing.TB) *harness.Kafka {
+// proxiedKafka returns a cluster of 1 or 3 brokers with a proxy in front of
+// each, which the tests of this package share. What a test does to the proxies
+// is undone when it ends; the brokers themselves must be left alone. The oracle
+// goes past the proxies.
+func proxiedKafka(t testing.TB, brokers int) *harness.Kafka {
 	t.Helper()
 	proxied.Lock()
 	defer proxied.Unlock()
-	if proxied.kafka == nil {
-		k, err := harness.StartKafka(t.Context(), harness.KafkaConfig{Proxied: true})
-		if err != nil {
+	k := proxied.kafka[brokers]
+	if k == nil {
+		var err error
+		if k, err = harness.StartKafka(t.Context(), harness.KafkaConfig{Brokers: brokers, Proxied: true}); err != nil {
 			t.Fatal(err)
 		}
-		proxied.kafka = k
+		if proxied.kafka == nil {
+			proxied.kafka = make(map[int]*harness.Kafka)
+		}
+		proxied.kafka[brokers] = k
 	}
 	t.Cleanup(func() {
-		proxy := proxied.kafka.Broker(0).Proxy()
-		proxy.Resume()
-		if err := proxy.Accept(); err != nil {
-			t.Error(err)
+		for _, b := range k.Brokers() {
+			b.Proxy().Resume()
+			if err := b.Proxy().Accept(); err != nil {
+				t.Error(err)
+			}
 		}
 	})
-	return proxied.kafka
+	return k
 }
 
 // long returns how long a wait that stands for hours of production is: short

@@ -23,8 +23,8 @@ type exceptions struct {
 	// incomplete: committed events may be missing that the slot is not
 	// confirmed past.
 	incomplete string
-	// moved: the slot may be past events that were never published, since
-	// somebody else moved it.
+	// moved: the slot may have gone back, or be past events that were never
+	// published, since somebody else moved it.
 	moved string
 	// rerouted: an aggregate's events may be in more than one partition, and
 	// in others than murmur2 gives.
@@ -54,7 +54,7 @@ func (o *outbox) verifyExcept(except exceptions) {
 		partitions: o.config.partitions,
 	}
 	// What came in since the samples were taken was committed before.
-	e.records = o.records()
+	e.records = append(slices.Clone(o.removed), o.records()...)
 	violations := e.violations(except)
 	const shown = 20
 	for i, v := range violations {
@@ -287,7 +287,7 @@ func (j *judgement) acknowledged(event walEvent, confirmed pglogrepl.LSN, ends m
 
 // steps compares a sample with the one before.
 func (j *judgement) steps(before, now sample) {
-	if now.started.Equal(before.started) && now.confirmed < before.confirmed {
+	if now.started.Equal(before.started) && now.confirmed < before.confirmed && j.except.moved == "" {
 		j.violation("the slot's position went back from %s to %s", before.confirmed, now.confirmed)
 	}
 	if !now.reported || now.walsender == 0 || now.walsender != before.walsender {

@@ -6,7 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +18,13 @@ import (
 
 	"github.com/outbox-cdc/outbox-cdc/test/harness"
 )
+
+// superuser is the role that every server has, for harness.Postgres.DSNVia.
+var superuser = url.User("postgres")
+
+// shortTimeout has the server end a session after two seconds without a word
+// from the relay.
+var shortTimeout = map[string]string{"wal_sender_timeout": "2s"}
 
 // patience is how long a condition may take that nothing stands in the way of.
 // It is far longer than it should take, for machines that are busy.
@@ -27,8 +37,12 @@ type outboxConfig struct {
 	kafka    *harness.Kafka
 	// types are the aggregate types; each has a topic. nil is "order".
 	types []string
+	// later are aggregate types whose topics do not exist before createTopic.
+	later []string
 	// partitions is how many each topic has; 0 is 4.
 	partitions int
+	// replication is how many replicas each topic has; 0 is one on each broker.
+	replication int
 	// topicSettings are the topics' own configuration.
 	topicSettings map[string]string
 	// settings hold for all sessions in the database, those of the relay
@@ -57,7 +71,13 @@ type outbox struct {
 	topicPrefix string
 	ledger      *ledger
 	sampler     *sampler
-	verified    bool
+	// removed are records that the test has deleted from the topics; they
+	// were there for consumers to see.
+	removed  []harness.Record
+	verified bool
+
+	mu     sync.Mutex // guards what follows
+	exists []string   // topics
 }
 
 // newOutbox makes an outbox. The test must end in verify.
@@ -77,7 +97,9 @@ func newOutbox(t testing.TB, config outboxConfig) *outbox {
 		o.config.partitions = 4
 	}
 	o.prepareDatabase()
-	o.createTopics()
+	for _, aggregateType := range o.config.types {
+		o.createTopic(aggregateType)
+	}
 	if result := o.command("init"); result.Code != 0 {
 		t.Fatalf("init ended with %d: %s", result.Code, result.Stderr)
 	}
@@ -112,26 +134,29 @@ func (o *outbox) prepareDatabase() {
 	}
 }
 
-func (o *outbox) createTopics() {
+// createTopic creates the topic of an aggregate type.
+func (o *outbox) createTopic(aggregateType string) {
 	o.t.Helper()
-	for _, topic := range o.topics() {
-		err := o.kafka.CreateTopic(o.t.Context(), topic, harness.TopicConfig{Partitions: o.config.partitions, Settings: o.config.topicSettings})
-		if err != nil {
-			o.t.Fatal(err)
-		}
+	topic := o.topic(aggregateType)
+	err := o.kafka.CreateTopic(o.t.Context(), topic, harness.TopicConfig{
+		Partitions: o.config.partitions, Replication: o.config.replication, Settings: o.config.topicSettings,
+	})
+	if err != nil {
+		o.t.Fatal(err)
 	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.exists = append(o.exists, topic)
 }
 
 // topic returns the topic of an aggregate type.
 func (o *outbox) topic(aggregateType string) string { return o.topicPrefix + "." + aggregateType }
 
-// topics returns the topics of all aggregate types.
+// topics returns the topics that exist.
 func (o *outbox) topics() []string {
-	var topics []string
-	for _, aggregateType := range o.config.types {
-		topics = append(topics, o.topic(aggregateType))
-	}
-	return topics
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.exists)
 }
 
 // dsn returns the environment variable that leads the binary to the database.
@@ -255,6 +280,32 @@ func endOffsets(ctx context.Context, k *harness.Kafka, topics []string) (map[par
 		}
 	}
 	return ends, nil
+}
+
+// mustEndOffsets is endOffsets of all topics, or ends the test.
+func (o *outbox) mustEndOffsets() map[partition]int64 {
+	o.t.Helper()
+	ends, err := endOffsets(o.t.Context(), o.kafka, o.topics())
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return ends
+}
+
+// hold checks a condition again and again for a while, and ends the test when
+// it does not hold.
+func (o *outbox) hold(length time.Duration, condition func() error) {
+	o.t.Helper()
+	begun := time.Now()
+	harness.Eventually(o.t, length+patience, func() error {
+		if err := condition(); err != nil {
+			o.t.Fatal(err)
+		}
+		if held := time.Since(begun); held < length {
+			return fmt.Errorf("it has held for %s, not yet %s", held, length)
+		}
+		return nil
+	})
 }
 
 // records returns all that the topics hold.

@@ -38,6 +38,13 @@ func (o *outbox) newRow() row {
 	}
 }
 
+// rowOf returns a row of an aggregate type.
+func (o *outbox) rowOf(aggregateType string) row {
+	r := o.newRow()
+	r.aggregateType = aggregateType
+	return r
+}
+
 // columns are the ones that writers fill, in the order of values.
 var columns = []string{"id", "aggregate_type", "aggregate_id", "event_type", "payload"}
 

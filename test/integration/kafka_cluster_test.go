@@ -1,0 +1,163 @@
+//go:build linux || darwin
+
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/outbox-cdc/outbox-cdc/test/harness"
+)
+
+// clusters are what the tests of Kafka's side share. TestMain closes them.
+var clusters struct {
+	sync.Mutex
+	three, secure *harness.Kafka
+}
+
+// closeClusters closes what threeBrokers and secureBroker have started.
+func closeClusters() error {
+	clusters.Lock()
+	defer clusters.Unlock()
+	var err error
+	for _, k := range []*harness.Kafka{clusters.three, clusters.secure} {
+		if k != nil {
+			err = errors.Join(err, k.Close())
+		}
+	}
+	clusters.three, clusters.secure = nil, nil
+	return err
+}
+
+// idleTimeout is how long the three brokers leave a connection open on which
+// nothing is said.
+const idleTimeout = 4 * time.Second
+
+// threeBrokers returns three brokers, each behind a proxy. A test may do to
+// them what it likes; when it ends, they are put in order.
+func threeBrokers(t testing.TB) *harness.Kafka {
+	t.Helper()
+	clusters.Lock()
+	defer clusters.Unlock()
+	if clusters.three == nil {
+		k, err := harness.StartKafka(t.Context(), harness.KafkaConfig{
+			Brokers: 3, Proxied: true,
+			Properties: map[string]string{"connections.max.idle.ms": fmt.Sprint(idleTimeout.Milliseconds())},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		clusters.three = k
+	}
+	k := clusters.three
+	t.Cleanup(func() {
+		if err := k.Each(restore); err != nil {
+			t.Errorf("put the brokers in order: %v", err)
+		}
+	})
+	return k
+}
+
+// restore undoes what a test has done to a broker.
+func restore(b *harness.Broker) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	b.Proxy().Resume()
+	if err := b.Proxy().Accept(); err != nil {
+		return err
+	}
+	if b.Running() {
+		return b.Resume()
+	}
+	return b.Start(ctx)
+}
+
+// startBroker and its kin end the test if they fail.
+func startBroker(t testing.TB, b *harness.Broker) {
+	t.Helper()
+	if err := b.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func killBroker(t testing.TB, b *harness.Broker) {
+	t.Helper()
+	if err := b.Kill(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func pauseBroker(t testing.TB, b *harness.Broker) {
+	t.Helper()
+	if err := b.Pause(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func resumeBroker(t testing.TB, b *harness.Broker) {
+	t.Helper()
+	if err := b.Resume(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eachProxy does the same to all proxies of a cluster.
+func eachProxy(k *harness.Kafka, do func(*harness.Proxy)) {
+	for _, b := range k.Brokers() {
+		do(b.Proxy())
+	}
+}
+
+// leader returns the broker that leads a partition.
+func (o *outbox) leader(topic string, partition int32) *harness.Broker {
+	o.t.Helper()
+	i, err := o.kafka.Leader(o.t.Context(), topic, partition)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return o.kafka.Broker(i)
+}
+
+// awaitEvents waits until the topics hold the events with these numbers.
+func (o *outbox) awaitEvents(timeout time.Duration, numbers ...int64) {
+	o.t.Helper()
+	harness.Eventually(o.t, timeout, func() error {
+		found := make(map[string]bool)
+		for _, r := range o.records() {
+			id, _ := r.Header("event_id")
+			found[id] = true
+		}
+		for _, n := range numbers {
+			if !found[idOf(n)] {
+				return fmt.Errorf("event %d is not in Kafka", n)
+			}
+		}
+		return nil
+	})
+}
+
+// published reports whether the topics hold the event with a number.
+func (o *outbox) published(number int64) bool {
+	o.t.Helper()
+	for _, r := range o.records() {
+		if id, _ := r.Header("event_id"); id == idOf(number) {
+			return true
+		}
+	}
+	return false
+}
+
+// insertOne commits one row and returns its number; change may alter it first.
+func (o *outbox) insertOne(change func(*row)) int64 {
+	o.t.Helper()
+	r := o.newRow()
+	if change != nil {
+		change(&r)
+	}
+	o.insertRow(r)
+	return r.number
+}
