@@ -121,8 +121,11 @@ func (p *Postgres) configure() error {
 		"max_wal_senders":         "50",
 		"max_connections":         "200",
 		"fsync":                   "off",
-		"log_line_prefix":         "%m [%p] %q%a@%d ",
-		"timezone":                "UTC",
+		// Files of the data directory: other kinds of shared memory outlive a
+		// server that was killed.
+		"dynamic_shared_memory_type": "mmap",
+		"log_line_prefix":            "%m [%p] %q%a@%d ",
+		"timezone":                   "UTC",
 	}
 	maps.Copy(settings, p.config.Settings)
 	var conf strings.Builder
