@@ -132,10 +132,31 @@ func (s *session) refusedAsPoison(p *partition, b *batch, reason Reason, err err
 		p.busy = true
 		s.again(p, operatorPause)
 		return
+	case reason == ReasonTooLarge:
+		s.tooLarge(p, b, err)
+		return
 	default:
 		b.poison = &Poison{Reason: reason, Err: err}
 	}
 	s.advance(p)
+}
+
+// tooLarge makes poison of the record of b, once it is known what the limit
+// is: whoever finds the dead letter has to know how far to raise it.
+func (s *session) tooLarge(p *partition, b *batch, err error) {
+	p.busy = true
+	generation := p.generation
+	s.help(func() {
+		limit := s.cluster.maxMessageBytes(s.ctx, p.topic.name)
+		s.report(func() {
+			if p.generation != generation {
+				return
+			}
+			p.busy = false
+			b.poison = tooLarge(b.bytes, p.topic.name, limit, err)
+			s.advance(p)
+		})
+	})
 }
 
 // reasonOf names the reason for a refusal of class poison.

@@ -44,6 +44,15 @@ func poison(reason Reason, format string, args ...any) *Poison {
 	return &Poison{Reason: reason, Err: fmt.Errorf(format, args...)}
 }
 
+// tooLarge says how large a record is, and how large it may be; a limit of 0 is
+// not known.
+func tooLarge(bytes int, topic string, limit int, err error) *Poison {
+	if limit == 0 {
+		return poison(ReasonTooLarge, "the record has about %d bytes, max.message.bytes of topic %q must be more than that: %w", bytes, topic, err)
+	}
+	return poison(ReasonTooLarge, "the record has about %d bytes, max.message.bytes of topic %q is %d: %w", bytes, topic, limit, err)
+}
+
 // DeadLetter is a poison event with what its row held.
 type DeadLetter struct {
 	Position decoder.Position
