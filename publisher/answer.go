@@ -61,6 +61,7 @@ func (s *session) succeed(p *partition, b *batch, offset int64) {
 	p.topic.refusals = 0
 	s.recovered(p)
 	s.acknowledge(b.records)
+	s.metrics.acknowledged(b.records)
 	s.release(b)
 	p.pop()
 	s.advance(p)
@@ -79,6 +80,7 @@ func (s *session) unanswered(p *partition, b *batch, out outcome) {
 		return
 	}
 	b.doubt = b.doubt || !out.unsent
+	s.metrics.errors.WithLabelValues(classify(out.err).class.String()).Inc()
 	s.troubled(p, "produce request failed and is sent again", out.err)
 	s.findLeaders(p.topic)
 	s.again(p, pause(b.attempts))
@@ -94,6 +96,7 @@ func (s *session) refused(p *partition, b *batch, err sarama.KError) {
 			class = classTransient
 		}
 	}
+	s.metrics.errors.WithLabelValues(class.String()).Inc()
 	switch class {
 	case classState:
 		s.log.Warn("partition is acquired again", "topic", p.topic.name, "partition", p.id, "error", err)

@@ -113,14 +113,14 @@ func (a *acquiring) roundWith(ctx context.Context, before func(step int)) (acqui
 // coordinator answers well and never writes the marker.
 func testMarkerDropped(t *testing.T, kafka *harness.Kafka) {
 	p := newPartition(t, kafka, openCluster(t, kafka.Addrs()), harness.TopicConfig{Replication: 1, Settings: map[string]string{"min.insync.replicas": "1"}})
-	first := p.acquire()
-	p.mustSend(eventBatch(first.identity, 0, 1, 1, time.Now()))
-
 	// The coordinator must not be the victim.
 	victim := leaderOf(p, kafka)
 	for i := 0; coordinatorOf(p, kafka) == victim; i++ {
 		p.txnID = fmt.Sprintf("outbox-cdc.1.test.%s.other%d", p.topic, i)
 	}
+	first := p.acquire()
+	p.mustSend(eventBatch(first.identity, 0, 1, 1, time.Now()))
+
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	a := newAcquiring(p.cluster, p.request())

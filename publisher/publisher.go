@@ -66,6 +66,7 @@ type Session struct {
 type Publisher struct {
 	cfg     Config
 	log     *slog.Logger
+	metrics *Metrics
 	cluster *cluster
 
 	// refuted are tails that the stream did not bear out. They are not
@@ -89,7 +90,7 @@ type tailKey struct {
 }
 
 // New returns a publisher. Nothing is connected yet.
-func New(cfg Config, log *slog.Logger) (*Publisher, error) {
+func New(cfg Config, metrics *Metrics, log *slog.Logger) (*Publisher, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -101,7 +102,7 @@ func New(cfg Config, log *slog.Logger) (*Publisher, error) {
 		return nil, err
 	}
 	return &Publisher{
-		cfg: cfg, log: log, cluster: c,
+		cfg: cfg, log: log, metrics: metrics, cluster: c,
 		refuted: make(map[tailKey]bool),
 		acked:   make(map[partitionKey]acknowledged),
 	}, nil

@@ -170,6 +170,7 @@ func (s *session) loop() error {
 		s.catchUp()
 		s.dispatch()
 		s.in.Confirm(s.tracker.Confirmed())
+		s.metrics.standing(s, s.tracker.Confirmed())
 		if s.err != nil {
 			return s.err
 		}

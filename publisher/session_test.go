@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -40,7 +41,7 @@ func newFake(t *testing.T, opts ...kfake.Opt) *kfake.Cluster {
 
 func newTestPublisher(t *testing.T, cfg Config) *Publisher {
 	t.Helper()
-	p, err := New(cfg, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo})))
+	p, err := New(cfg, NewMetrics(prometheus.NewRegistry()), slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo})))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -107,6 +107,7 @@ func (s *session) store(letter DeadLetter, done func()) {
 			}
 		}
 		s.report(func() {
+			s.metrics.setAside(letter.Poison.Reason)
 			s.log.Warn("event set aside as a dead letter", "event_id", string(text(letter.Row, decoder.FieldID)), "position", letter.Position.String(),
 				"topic", letter.Topic, "reason", letter.Poison.Reason, "error", letter.Poison.Err, "bytes", letter.Row.Bytes())
 			done()

@@ -171,6 +171,7 @@ func (s *session) taken(p *partition, a acquisition, err error) {
 	p.sequence = 0
 	p.blind = a.mode == acquiredBlind || !s.cfg.PositionHeaders
 	s.recovered(p)
+	s.metrics.acquisitions.WithLabelValues(a.mode.String()).Inc()
 	s.sayMode(p, a)
 	for _, b := range p.queue {
 		b.reset()
@@ -184,13 +185,19 @@ func (s *session) taken(p *partition, a acquisition, err error) {
 // tryPlain sends the first batch behind an acquisition once more under a plain
 // producer id, after the broker has called it invalid: perhaps it is the
 // transactional id behind the producer that the broker does not take. The
-// acquisition still holds: its marker has shut out whoever wrote before.
+// acquisition still holds: its marker has shut out whoever wrote before. But no
+// marker of a successor will shut out a plain id, so it is made sure first that
+// there is none.
 func (s *session) tryPlain(p *partition, b *batch) {
 	p.busy = true
 	p.triedPlain = true
 	generation := p.generation
 	s.help(func() {
-		id, err := s.cluster.plainProducer(s.ctx)
+		var id identity
+		err := s.proof.renew(s.ctx)
+		if err == nil {
+			id, err = s.cluster.plainProducer(s.ctx)
+		}
 		s.report(func() {
 			if p.generation != generation {
 				return

@@ -45,6 +45,7 @@ func (s *session) prove(p *partition, position decoder.Position) {
 		s.tracker.Ack(run.segment, run.events)
 		events += run.events
 	}
+	s.metrics.recognised.Add(float64(events))
 	s.log.Info("events recognised in the partition", "topic", p.topic.name, "partition", p.id, "events", events)
 	p.skipped = nil
 	p.tail = nil

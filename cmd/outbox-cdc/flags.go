@@ -81,6 +81,7 @@ func processFlags() []cli.Flag {
 	return []cli.Flag{
 		text(groupProcess, "start-timeout", defaultStartTimeout.String(), "how long faults are retried before the first session is up"),
 		text(groupProcess, "shutdown-timeout", defaultShutdownTimeout.String(), "how long SIGTERM waits for acknowledgements"),
+		text(groupProcess, "http", "", "address, [host]:port, to serve /metrics on; without a host on loopback alone (default: none)"),
 		text(groupProcess, "log-level", "info", "debug, info, warn or error"),
 		text(groupProcess, "log-format", "auto", "text, json, or auto: text on a terminal and JSON otherwise"),
 	}

@@ -23,7 +23,7 @@ func (p *program) runCommand() *cli.Command {
 			"tls", "tls-ca", "tls-cert", "tls-key", "tls-server-name", "tls-insecure-skip-verify",
 			"sasl-mechanism", "sasl-user", "sasl-password",
 			"topic", "key", "partition-by", "position-headers", "on-poison", "on-unknown-topic", "max-in-flight-bytes",
-			"start-timeout", "shutdown-timeout", "log-level", "log-format"),
+			"start-timeout", "shutdown-timeout", "http", "log-level", "log-format"),
 		Action: p.run,
 	}
 }
@@ -42,7 +42,15 @@ func (p *program) run(c *cli.Context) error {
 	warnPasswords(c, func(line string) { log.Warn(line) })
 	limitMemory(destination.MaxInFlightBytes)
 
-	pub, err := publisher.New(destination, log)
+	registry := newRegistry()
+	if addr := c.String("http"); addr != "" {
+		stop, err := serveHTTP(addr, registry, log)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
+	pub, err := publisher.New(destination, publisher.NewMetrics(registry), log)
 	if err != nil {
 		return err
 	}
@@ -65,7 +73,7 @@ func (p *program) run(c *cli.Context) error {
 }
 
 // Memory beside the events in flight: connections, buffers, the program itself.
-const memoryBase = 40 << 20
+const memoryBase = 24 << 20
 
 // limitMemory has the garbage collector keep the process small: a heap that may
 // double before it is looked at would double the budget too. The environment
@@ -77,5 +85,5 @@ func limitMemory(budget int64) {
 	if budget > math.MaxInt64/2 {
 		return
 	}
-	debug.SetMemoryLimit(memoryBase + budget + budget/4)
+	debug.SetMemoryLimit(memoryBase + budget + budget/8)
 }

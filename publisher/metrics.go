@@ -1,0 +1,86 @@
+package publisher
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/outbox-cdc/outbox-cdc/checkpoint"
+)
+
+// Metrics are what a Publisher counts. They are for people and alerts; nothing
+// in the program reads them.
+type Metrics struct {
+	pending      prometheus.Gauge
+	inFlight     prometheus.Gauge
+	published    prometheus.Counter
+	recognised   prometheus.Counter
+	failed       prometheus.Counter
+	deadLetters  *prometheus.CounterVec
+	errors       *prometheus.CounterVec
+	acquisitions *prometheus.CounterVec
+	commitToAck  prometheus.Histogram
+	confirmed    prometheus.Gauge
+}
+
+// NewMetrics registers the metrics of a publisher. The names without the prefix
+// outbox_cdc_ are those that the literature on the pattern gives them.
+func NewMetrics(r prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		pending: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "outbox_pending_count", Help: "Events received from the slot and not yet acknowledged or set aside.",
+		}),
+		failed: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "outbox_failed_count", Help: "Events set aside as dead letters.",
+		}),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "outbox_cdc_in_flight_bytes", Help: "Memory held by events that are not yet acknowledged.",
+		}),
+		published: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "outbox_cdc_events_published_total", Help: "Events that the brokers acknowledged.",
+		}),
+		recognised: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "outbox_cdc_events_recognised_total", Help: "Events that were found in their partition and not sent again.",
+		}),
+		deadLetters: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "outbox_cdc_events_dead_lettered_total", Help: "Events set aside as dead letters, by reason.",
+		}, []string{"reason"}),
+		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "outbox_cdc_publish_errors_total", Help: "Batches that were not acknowledged, by class of the error.",
+		}, []string{"class"}),
+		acquisitions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "outbox_cdc_partitions_acquired_total", Help: "Acquisitions of a partition, by how exact they are.",
+		}, []string{"mode"}),
+		commitToAck: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "outbox_cdc_commit_to_ack_seconds", Help: "Time from the commit of an event, by the database's clock, to its acknowledgement, by ours.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
+		}),
+		confirmed: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "outbox_cdc_confirmed_lsn", Help: "Position in the write-ahead log up to which everything is acknowledged.",
+		}),
+	}
+	r.MustRegister(m.pending, m.failed, m.inFlight, m.published, m.recognised, m.deadLetters, m.errors, m.acquisitions, m.commitToAck, m.confirmed)
+	return m
+}
+
+// acknowledged counts the records of a batch.
+func (m *Metrics) acknowledged(records []record) {
+	now := time.Now().UnixMicro()
+	for _, r := range records {
+		m.commitToAck.Observe(float64(now-r.position.CommitTime) / 1e6)
+	}
+	m.published.Add(float64(len(records)))
+}
+
+// setAside counts a dead letter.
+func (m *Metrics) setAside(reason Reason) {
+	m.failed.Inc()
+	m.deadLetters.WithLabelValues(string(reason)).Inc()
+}
+
+// standing shows what a session holds and how far it is.
+func (m *Metrics) standing(s *session, confirmed checkpoint.Mark) {
+	m.pending.Set(float64(s.tracker.Pending()))
+	m.inFlight.Set(float64(s.held))
+	m.confirmed.Set(float64(confirmed.LSN))
+}
