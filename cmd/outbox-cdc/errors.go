@@ -59,6 +59,7 @@ func rules() []rule {
 		{isHelpTopic, classFatal, codeUsage, "help was asked for a command that does not exist"},
 		{is(errInterrupted), classFatal, codeRuntime, "a command that was broken off has not done its work"},
 		{is(errSecondSignal), classFatal, codeRuntime, "the person at the terminal does not want to wait"},
+		{is(errUnfinished), classFatal, codeRuntime, "the process was asked to stop, so there is no other session to put it right"},
 		{is(errShutdownTimeout), classFatal, codeRuntime, "the supervisor would kill us next"},
 		{is(errDeclined), classFatal, codeRuntime, "the person at the terminal said no"},
 

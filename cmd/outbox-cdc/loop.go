@@ -42,14 +42,13 @@ func (l *loop) run(ctx context.Context) error {
 	patience := time.AfterFunc(l.startTimeout, func() { fail(errNotStarted) })
 	defer patience.Stop()
 	ended := "not started yet"
-	up := func() {
-		patience.Stop()
-		ended = "session ended"
-	}
 	var last error // of a session that ended by itself
 	for pauses := (backoff{}); ; {
-		began := time.Now()
-		err := l.session(starting, up)
+		var since time.Time // of the session being up
+		err := l.session(starting, func() {
+			patience.Stop()
+			ended, since = "session ended", time.Now()
+		})
 		rule := classify(err)
 		switch {
 		case err == nil || interrupted(ctx, err):
@@ -66,7 +65,7 @@ func (l *loop) run(ctx context.Context) error {
 			l.log.Warn(ended, "error", err, "retry_in", "0s")
 			continue
 		}
-		pause := pauses.after(time.Since(began))
+		pause := pauses.after(since)
 		l.log.Warn(ended, "error", err, "retry_in", pause.String())
 		if !wait(starting, pause) {
 			if ctx.Err() != nil {
@@ -89,9 +88,11 @@ func (l *loop) notStarted(last, err error) error {
 // backoff lengthens the pauses between sessions that do not last.
 type backoff struct{ pause time.Duration }
 
-// after returns the pause that follows a session which lasted for so long.
-func (b *backoff) after(lasted time.Duration) time.Duration {
-	if b.pause == 0 || lasted > lastPause {
+// after returns the pause that follows a session which was up since then, or
+// never was. One that lasted for longer than the pause before it is a new
+// beginning.
+func (b *backoff) after(since time.Time) time.Duration {
+	if b.pause == 0 || !since.IsZero() && time.Since(since) > b.pause {
 		b.pause = firstPause
 	} else {
 		b.pause = min(2*b.pause, lastPause)

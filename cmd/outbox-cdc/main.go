@@ -94,17 +94,16 @@ func noArguments(c *cli.Context) error {
 	if c.NArg() == 0 {
 		return nil
 	}
-	return usage("unexpected argument %q; see outbox-cdc %s --help", c.Args().First(), c.Command.FullName())
+	return usage("unexpected argument %q; see %s --help", c.Args().First(), c.Command.HelpName)
 }
 
 // unknownCommand is what runs when no command is named, or none that exists.
 func unknownCommand(c *cli.Context) error {
-	path := strings.TrimSpace("outbox-cdc " + strings.TrimPrefix(c.Command.FullName(), "outbox-cdc"))
 	name := c.Args().First()
 	if name == "" {
-		return usage("name a command: %s; see %s --help", strings.Join(commandNames(c), ", "), path)
+		return usage("name a command: %s; see %s --help", strings.Join(commandNames(c), ", "), c.Command.HelpName)
 	}
-	return usage("unknown command %q%s; see %s --help", name, nearest(name, commandNames(c)), path)
+	return usage("unknown command %q%s; see %s --help", name, nearest(name, commandNames(c)), c.Command.HelpName)
 }
 
 func commandNames(c *cli.Context) []string {
@@ -118,8 +117,11 @@ func commandNames(c *cli.Context) []string {
 }
 
 // usageFault makes an error for an operator of one that the parsing of flags
-// gave.
+// gave. The library has nothing but texts to tell them apart by.
 func usageFault(c *cli.Context, err error, _ bool) error {
+	if name, found := strings.CutPrefix(err.Error(), "flag needs an argument: -"); found {
+		return usage("%s needs a value; see %s --help", dashed(strings.TrimLeft(name, "-")), c.Command.HelpName)
+	}
 	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
 	if !unknown {
 		return usage("%w", err)
@@ -129,5 +131,5 @@ func usageFault(c *cli.Context, err error, _ bool) error {
 	for _, f := range c.Command.Flags {
 		names = append(names, dashed(f.Names()[0]))
 	}
-	return usage("unknown flag --%s%s; see outbox-cdc %s --help", name, nearest(name, names), c.Command.FullName())
+	return usage("unknown flag %s%s; see %s --help", dashed(name), nearest(name, names), c.Command.HelpName)
 }

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestFaultsOfTheConfiguration(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		args []string
+		want []string
+	}{
+		{"brokers missing", []string{"run"},
+			[]string{"--brokers is required: the addresses of Kafka brokers, host:port[,host:port...]"}},
+		{"all at once", []string{"run", "--slot", "Orders", "--topic", "a b", "--status-interval", "soon", "--tls=perhaps", "--log-level", "loud"},
+			[]string{
+				`--log-level must be debug, info, warn or error, got "loud"`,
+				`--status-interval must be a duration such as 30s, got "soon"`,
+				`--tls must be true or false, got "perhaps"`,
+				`--slot must be 1 to 63 lower-case letters, digits and underscores, got "Orders"`,
+				`--brokers is required: the addresses of Kafka brokers, host:port[,host:port...]`,
+				`--topic must hold letters, digits, dot, underscore, hyphen and {placeholders}, got "a b"`,
+			}},
+		{"durations", []string{"run", "--brokers", "k:9092", "--silence-timeout", "", "--start-timeout", "0s", "--shutdown-timeout", "-1s"},
+			[]string{
+				"--silence-timeout must be a duration such as 30s, got nothing",
+				"--start-timeout must be positive, got 0s",
+				"--shutdown-timeout must be positive, got -1s",
+			}},
+		{"a budget that is no size", []string{"run", "--brokers", "k:9092", "--max-in-flight-bytes", "32Mb/s"},
+			[]string{`--max-in-flight-bytes must be a size such as 32MiB, got "32Mb/s"`}},
+		{"a budget that is too small", []string{"run", "--brokers", "k:9092", "--max-in-flight-bytes", "1KiB"},
+			[]string{"--max-in-flight-bytes must be at least 1048576, got 1024"}},
+		{"a table with too many parts", []string{"run", "--brokers", "k:9092", "--table", "a.b.c"},
+			[]string{`--table must be a table as in SQL, such as public.outbox_events or "My-App"."OutBox", got "a.b.c"`}},
+		{"an empty publication", []string{"publication", "show", "--publication", ""},
+			[]string{"--publication must not be empty"}},
+		{"a login without a mechanism", []string{"run", "--brokers", "k:9092", "--sasl-user", "relay"},
+			[]string{`--sasl-user needs --sasl-mechanism, got "relay" without it`}},
+		{"a certificate without TLS", []string{"run", "--brokers", "k:9092", "--tls-server-name", "kafka"},
+			[]string{`--tls-server-name needs --tls, got "kafka" without it`}},
+		{"a log format", []string{"run", "--brokers", "k:9092", "--log-format", "xml"},
+			[]string{`--log-format must be auto, text or json, got "xml"`}},
+		{"an output format", []string{"slot", "list", "-o", "yaml"},
+			[]string{`-o must be text or json, got "yaml"`}},
+		{"no position to advance to", []string{"slot", "advance"},
+			[]string{`--to must be an LSN such as 16/B374D848, or now, got ""`}},
+		{"a timeout", []string{"slot", "create", "--timeout", "never"},
+			[]string{`--timeout must be a duration such as 30s, got "never"`}},
+		{"a connection string with a password, malformed", []string{"slot", "list", "--dsn", "postgres://relay:s%3cret%zz@db/shop"},
+			[]string{"--dsn must be a connection URL with special characters percent-encoded, or a libpq keyword string: failed to parse as URL"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := execute(t, tc.args...)
+			want := outcome{code: codeUsage, err: "outbox-cdc: " + strings.Join(tc.want, "\noutbox-cdc: ") + "\n"}
+			if got != want {
+				t.Errorf("got code %d, output %q and\n%s\nwant\n%s", got.code, got.out, got.err, want.err)
+			}
+		})
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	t.Setenv("OUTBOX_CDC_SLOT", "Orders")
+	t.Setenv("OUTBOX_CDC_NO_WAIT", "perhaps")
+	t.Setenv("OUTBOX_CDC_MAX_IN_FLIGHT_BYTES", "lots")
+	got := execute(t, "run", "--brokers", "k:9092", "--max-in-flight-bytes", "64MiB")
+	want := outcome{code: codeUsage, err: `outbox-cdc: --no-wait must be true or false, got "perhaps"
+outbox-cdc: --slot must be 1 to 63 lower-case letters, digits and underscores, got "Orders"
+`}
+	if got != want {
+		t.Errorf("the argument goes first, the environment second: got %+v, want %+v", got, want)
+	}
+}
+
+func TestPasswordInArgument(t *testing.T) {
+	const remark = "can be read by every user of this machine"
+	for _, tc := range []struct {
+		name, dsn string
+		warns     bool
+	}{
+		{"URL", "postgres://relay:secret@127.0.0.1:1/shop", true},
+		{"URL without", "postgres://relay@127.0.0.1:1/shop", false},
+		{"URL with a port, without", "postgres://127.0.0.1:1/shop?user=relay", false},
+		{"parameter of a URL", "postgres://127.0.0.1:1/shop?user=relay&password=secret", true},
+		{"keywords", "host=127.0.0.1 port=1 user=relay password = 'secret'", true},
+		{"keywords without", "host=127.0.0.1 port=1 user=relay passfile=/none", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := execute(t, "slot", "list", "--dsn", tc.dsn)
+			if got.code != codePostgres {
+				t.Errorf("got %+v, want exit code %d", got, codePostgres)
+			}
+			if strings.Contains(got.err, remark) != tc.warns {
+				t.Errorf("got %q, want a warning: %t", got.err, tc.warns)
+			}
+			if strings.Contains(got.err, "secret") {
+				t.Errorf("the password is shown: %q", got.err)
+			}
+			t.Setenv("OUTBOX_CDC_DSN", tc.dsn)
+			if got := execute(t, "slot", "list"); strings.Contains(got.err, remark) || strings.Contains(got.err, "secret") {
+				t.Errorf("from the environment: got %q", got.err)
+			}
+		})
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	t.Run("Kafka", func(t *testing.T) {
+		got := execute(t, "run", "--brokers", "127.0.0.1:1", "--start-timeout", "50ms", "--dsn", "host=127.0.0.1 port=1", "--log-level", "error")
+		const want = "outbox-cdc: not started within --start-timeout 50ms: cannot reach Kafka at 127.0.0.1:1; check --brokers"
+		if got.code != codeKafka || !strings.HasPrefix(got.err, want) || strings.Count(got.err, "\n") != 1 {
+			t.Errorf("got %+v, want exit code %d and one line that begins with %q", got, codeKafka, want)
+		}
+	})
+	t.Run("a certificate that is none", func(t *testing.T) {
+		ca := filepath.Join(t.TempDir(), "ca.pem")
+		if err := os.WriteFile(ca, []byte("not PEM"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got := execute(t, "run", "--brokers", silent(t), "--tls", "--tls-ca", ca, "--log-level", "error")
+		if got.code != codeUsage || !strings.Contains(got.err, "holds no PEM certificate") {
+			t.Errorf("got %+v, want exit code %d", got, codeUsage)
+		}
+	})
+}
+
+func TestPrintSQL(t *testing.T) {
+	got := execute(t, "init", "--print-sql", "--table", `"My-App"."OutBox"`, "--publication", "MyPub", "--slot", "my_slot", "--role", "relay", "--dsn", "host=db dbname=shop user=owner")
+	if got.code != codeOK || got.err != "" {
+		t.Fatalf("got %+v", got)
+	}
+	order := []string{
+		`CREATE TABLE IF NOT EXISTS "My-App"."OutBox"`,
+		`CREATE TABLE IF NOT EXISTS "My-App"."outbox_cdc_checkpoint"`,
+		`CREATE TABLE IF NOT EXISTS "My-App"."outbox_dead_letters"`,
+		`CREATE PUBLICATION "MyPub" FOR TABLE "My-App"."OutBox"`,
+		`SELECT pg_create_logical_replication_slot('my_slot', 'pgoutput')`,
+		`GRANT CONNECT ON DATABASE "shop" TO "relay"`,
+	}
+	rest := got.out
+	for _, part := range order {
+		_, behind, found := strings.Cut(rest, part)
+		if !found {
+			t.Fatalf("%q is not in its place in:\n%s", part, got.out)
+		}
+		rest = behind
+	}
+}
+
+// silent returns the address of a listener that accepts and says nothing.
+func silent(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l.Addr().String()
+}
