@@ -4,56 +4,19 @@ package integration
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
+	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/outbox-cdc/outbox-cdc/test/harness"
 )
 
-// clusters are what the tests of Kafka's side share. TestMain closes them.
-var clusters struct {
-	sync.Mutex
-	three, secure *harness.Kafka
-}
-
-// closeClusters closes what threeBrokers and secureBroker have started.
-func closeClusters() error {
-	clusters.Lock()
-	defer clusters.Unlock()
-	var err error
-	for _, k := range []*harness.Kafka{clusters.three, clusters.secure} {
-		if k != nil {
-			err = errors.Join(err, k.Close())
-		}
-	}
-	clusters.three, clusters.secure = nil, nil
-	return err
-}
-
-// idleTimeout is how long the three brokers leave a connection open on which
-// nothing is said.
-const idleTimeout = 4 * time.Second
-
-// threeBrokers returns three brokers, each behind a proxy. A test may do to
-// them what it likes; when it ends, they are put in order.
+// threeBrokers returns the three proxied brokers. A test may do to them what it
+// likes; when it ends, they are put in order.
 func threeBrokers(t testing.TB) *harness.Kafka {
 	t.Helper()
-	clusters.Lock()
-	defer clusters.Unlock()
-	if clusters.three == nil {
-		k, err := harness.StartKafka(t.Context(), harness.KafkaConfig{
-			Brokers: 3, Proxied: true,
-			Properties: map[string]string{"connections.max.idle.ms": fmt.Sprint(idleTimeout.Milliseconds())},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		clusters.three = k
-	}
-	k := clusters.three
+	k := proxiedKafka(t, 3)
 	t.Cleanup(func() {
 		if err := k.Each(restore); err != nil {
 			t.Errorf("put the brokers in order: %v", err)
@@ -160,4 +123,22 @@ func (o *outbox) insertOne(change func(*row)) int64 {
 	}
 	o.insertRow(r)
 	return r.number
+}
+
+// nameIn returns the name of an aggregate whose events go to a partition.
+func nameIn(partition, partitions int) string {
+	for i := 0; ; i++ {
+		if name := fmt.Sprintf("in-%d", i); javaPartition(name, partitions) == partition {
+			return name
+		}
+	}
+}
+
+// incompressible returns a JSON text of so many bytes that does not compress
+// well.
+func incompressible(bytes int) string {
+	padding := make([]byte, bytes/2)
+	random := rand.NewChaCha8([32]byte{1})
+	_, _ = random.Read(padding) // never fails
+	return fmt.Sprintf(`{"padding": "%x"}`, padding)
 }

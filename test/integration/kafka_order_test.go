@@ -3,8 +3,10 @@
 package integration
 
 import (
-	"fmt"
+	"errors"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,36 +85,121 @@ func (o *outbox) dropBelowMinISR() {
 // long as it is not stored as a dead letter, nothing behind it reaches its
 // partition, while the other partitions go on.
 //
-// Behaviours: O2
+// Behaviours: O2, K1
 func TestKafkaPoisonIsNotOvertaken(t *testing.T) {
 	o := newOutbox(t, outboxConfig{partitions: 2, topicSettings: map[string]string{"max.message.bytes": "20000"}})
+	r := o.start()
 	lock := o.begin()
 	lock.exec("LOCK TABLE outbox_dead_letters IN ACCESS EXCLUSIVE MODE")
-	r := o.launch()
-	aggregate := []string{nameIn(0, 2), nameIn(1, 2)}
-	of := func(partition int) func(*row) { return func(r *row) { r.aggregateID = aggregate[partition] } }
+	of := func(partition int) func(*row) {
+		return func(r *row) { r.aggregateID = nameIn(partition, 2) }
+	}
 	ahead := o.insertOne(of(0))
-	poison := o.insertOne(func(r *row) { r.aggregateID, r.payload = aggregate[0], incompressible(30_000) })
+	poison := o.insertOne(func(r *row) { r.aggregateID, r.payload = nameIn(0, 2), incompressible(30_000) })
 	behind := o.insertOne(of(0))
-	var others []int64
+	harness.Eventually(t, patience, func() error {
+		const waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'outbox_dead_letters'::regclass"
+		if n := value[int](o, waiting); n == 0 {
+			return errors.New("no dead letter waits to be stored")
+		}
+		return nil
+	})
+	var elsewhere []int64
 	for range 20 {
-		others = append(others, o.insertOne(of(1)))
+		elsewhere = append(elsewhere, o.insertOne(of(1)))
 	}
-	if r.Running() { // the check of the table at start waits for the lock too
-		lock.rollback()
+	o.awaitEvents(patience, append(elsewhere, ahead)...)
+	if o.published(behind) {
+		t.Error("an event has overtaken one that is not set aside yet")
 	}
-	r.awaitLog("session started", 1)
-	o.awaitEvents(patience, append(others, ahead, behind)...)
+	lock.rollback()
+	o.awaitEvents(patience, behind)
 	o.awaitDrained()
 	r.stop()
 	o.verifyExcept(exceptions{setAside: []string{idOf(poison)}})
+
+	// K1: who looks at the dead letter learns the size and the limit.
+	letter := value[string](o, "SELECT reason || ': ' || error FROM outbox_dead_letters")
+	for _, part := range []string{"too_large", "20000", "about 30"} {
+		if !strings.Contains(letter, part) {
+			t.Errorf("the dead letter does not say %q: %s", part, letter)
+		}
+	}
 }
 
-// nameIn returns the name of an aggregate whose events go to a partition.
-func nameIn(partition, partitions int) string {
-	for i := 0; ; i++ {
-		if name := fmt.Sprintf("in-%d", i); javaPartition(name, partitions) == partition {
-			return name
+// TestKafkaHaltsAtPoison has the brokers refuse one event for good, under
+// --on-poison halt: the process ends and nothing behind the event is published.
+// When the topic's limit has been raised, the next start goes on with it.
+//
+// Behaviours: O2, K1
+func TestKafkaHaltsAtPoison(t *testing.T) {
+	o := newOutbox(t, outboxConfig{partitions: 1, topicSettings: map[string]string{"max.message.bytes": "20000"}})
+	r := o.launch("--on-poison", "halt")
+	ahead := o.insertOne(nil)
+	poison := o.insertOne(func(r *row) { r.payload = incompressible(30_000) })
+	behind := o.insertOne(nil)
+	r.expectExit(patience, 8, idOf(poison), `max.message.bytes of topic "`+o.topic("order")+`"`)
+	if !o.published(ahead) || o.published(behind) {
+		t.Errorf("published: the event in front %t, the one behind %t", o.published(ahead), o.published(behind))
+	}
+	again := o.launch("--on-poison", "halt")
+	again.expectExit(patience, 8, idOf(poison))
+	o.verifyExcept(exceptions{incomplete: "the relay has halted"})
+
+	if err := o.kafka.AlterTopic(t.Context(), o.topic("order"), map[string]string{"max.message.bytes": "100000"}); err != nil {
+		t.Fatal(err)
+	}
+	r = o.start("--on-poison", "halt")
+	o.awaitDrained()
+	r.stop()
+	o.verify()
+}
+
+// TestKafkaSplitsBatches drains a backlog into a topic that takes single
+// events and no batches: nothing is lost or set aside for that.
+//
+// Behaviours: K1
+func TestKafkaSplitsBatches(t *testing.T) {
+	o := newOutbox(t, outboxConfig{partitions: 2, topicSettings: map[string]string{"max.message.bytes": "4000"}})
+	tx := o.begin()
+	tx.bulk(400, 2000)
+	tx.commit()
+	r := o.start()
+	o.awaitDrained()
+	r.stop()
+	o.verify()
+}
+
+// TestKafkaOrderIsThatOfCommits inserts A in front of B and commits B first.
+// Aggregates keep to their partition, whatever their name is.
+//
+// Behaviours: O3, O5
+func TestKafkaOrderIsThatOfCommits(t *testing.T) {
+	o := newOutbox(t, outboxConfig{partitions: 12})
+	r := o.start()
+	one := func(r row) row { r.aggregateID = "one"; return r }
+	a, b := o.begin(), o.begin()
+	a.insertRow(one(o.newRow()))
+	b.insertRow(one(o.newRow()))
+	b.commit()
+	a.commit()
+	for _, name := range []string{"", " ", "Zürich", "東京", "😀", "\\x00ff", "-1", strings.Repeat("long", 500)} {
+		for range 3 {
+			o.insertOne(func(r *row) { r.aggregateID = name })
 		}
+	}
+	o.insertBatch(300)
+	o.awaitDrained()
+	r.stop()
+	o.verify()
+	var order []int64
+	for _, r := range o.records() {
+		if name, _ := r.Header("aggregate_id"); name == "one" {
+			id, _ := r.Header("event_id")
+			order = append(order, numberOf(id))
+		}
+	}
+	if want := []int64{b.inserted[0], a.inserted[0]}; !slices.Equal(order, want) {
+		t.Errorf("published in the order %v, want %v: that of the commits", order, want)
 	}
 }
