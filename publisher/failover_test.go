@@ -114,9 +114,10 @@ func (a *acquiring) roundWith(ctx context.Context, before func(step int)) (acqui
 func testMarkerDropped(t *testing.T, kafka *harness.Kafka) {
 	p := newPartition(t, kafka, openCluster(t, kafka.Addrs()), harness.TopicConfig{Replication: 1, Settings: map[string]string{"min.insync.replicas": "1"}})
 	// The coordinator must not be the victim.
-	victim := leaderOf(p, kafka)
-	for i := 0; coordinatorOf(p, kafka) == victim; i++ {
+	victim, coordinator := leaderOf(p, kafka), coordinatorOf(p, kafka)
+	for i := 0; coordinator == victim; i++ {
 		p.txnID = fmt.Sprintf("outbox-cdc.1.test.%s.other%d", p.topic, i)
+		coordinator = coordinatorOf(p, kafka)
 	}
 	first := p.acquire()
 	p.mustSend(eventBatch(first.identity, 0, 1, 1, time.Now()))
@@ -130,7 +131,7 @@ func testMarkerDropped(t *testing.T, kafka *harness.Kafka) {
 			if err := victim.Kill(); err != nil {
 				t.Error(err)
 			}
-			awaitNoLeader(t, kafka, p.topic)
+			awaitNoLeader(p, coordinator)
 		case 4:
 			if err := victim.Start(ctx); err != nil {
 				t.Error(err)
@@ -145,10 +146,15 @@ func testMarkerDropped(t *testing.T, kafka *harness.Kafka) {
 	p.wantRefused(eventBatch(first.identity, 1, 2, 2, time.Now()), sarama.ErrInvalidProducerEpoch)
 }
 
-func awaitNoLeader(t testing.TB, kafka *harness.Kafka, topic string) {
-	t.Helper()
-	harness.Eventually(t, 20*time.Second, func() error {
-		if leader, err := kafka.Leader(t.Context(), topic, 0); err == nil {
+// awaitNoLeader waits until a broker knows that the partition has no leader.
+func awaitNoLeader(p *testPartition, broker *harness.Broker) {
+	p.t.Helper()
+	harness.Eventually(p.t, 20*time.Second, func() error {
+		topic, err := p.cluster.ask(p.t.Context(), broker.Addr(), p.topic)
+		if err != nil {
+			return err
+		}
+		if leader := topic.leader(0); leader != noLeader {
 			return fmt.Errorf("broker %d leads the partition", leader)
 		}
 		return nil
@@ -197,4 +203,3 @@ func each(t testing.TB, brokers []*harness.Broker, do func(*harness.Broker) erro
 		}
 	}
 }
-
