@@ -18,6 +18,8 @@ type database struct {
 	replication.Config
 	conn *pgx.Conn
 	p    *program
+	// said is what was said about the record already.
+	said bool
 }
 
 // withDatabase runs do with a connection to the server that the flags name.
@@ -57,11 +59,14 @@ func (d *database) record(ctx context.Context) (*checkpoint.Record, error) {
 // unlessUnavailable says that there is no gap detection, which is no reason to
 // fail.
 func (d *database) unlessUnavailable(err error) error {
-	if errors.Is(err, checkpoint.ErrUnavailable) {
-		d.p.note(oneLine(err.Error()))
-		return nil
+	if !errors.Is(err, checkpoint.ErrUnavailable) {
+		return err
 	}
-	return err
+	if !d.said {
+		d.p.note(oneLine(err.Error()))
+	}
+	d.said = true
+	return nil
 }
 
 // findSlot returns the state of the slot, nil if it does not exist.

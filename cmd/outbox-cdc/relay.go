@@ -29,7 +29,9 @@ type relay struct {
 	// connected says that Kafka has been reached, and that poison events can
 	// be set aside.
 	connected bool
-	memory    checkpoint.Memory
+	// recordable says that the record of the slot could be read.
+	recordable bool
+	memory     checkpoint.Memory
 	// said holds the remarks that were logged already: most of them would come
 	// again with each session.
 	said map[string]bool
@@ -105,19 +107,22 @@ func (r *relay) begin(ctx context.Context, srv replication.Server, stream *repli
 	if warning != "" {
 		r.log.Warn(warning)
 	}
-	s := &session{relay: r, srv: srv, stream: stream, guard: guard, id: checkpoint.NewSession()}
-	s.recorder = &checkpoint.Recorder{
-		Open:   r.source.Connect,
-		Schema: r.schema(),
-		Record: checkpoint.Record{
-			Slot: r.source.Slot, Confirmed: position, SystemID: srv.SystemID, Timeline: srv.Timeline,
-			Session: s.id, Tables: r.tables(),
-		},
-		Latest: s.latest,
-		Log:    r.log,
+	id := checkpoint.NewSession()
+	s := &session{relay: r, srv: srv, stream: stream, guard: guard}
+	if r.recordable {
+		s.recorder = &checkpoint.Recorder{
+			Open:   r.source.Connect,
+			Schema: r.schema(),
+			Record: checkpoint.Record{
+				Slot: r.source.Slot, Confirmed: position, SystemID: srv.SystemID, Timeline: srv.Timeline,
+				Session: id, Tables: r.tables(),
+			},
+			Latest: s.latest,
+			Log:    r.log,
+		}
 	}
-	r.memory.Began(s.id, position)
-	r.log.Info("session started", "slot", r.source.Slot, "from", position.String(), "walsender_pid", stream.PID(), "session", s.id)
+	r.memory.Began(id, position)
+	r.log.Info("session started", "slot", r.source.Slot, "from", position.String(), "walsender_pid", stream.PID(), "session", id)
 	return s, nil
 }
 
@@ -135,6 +140,7 @@ func (r *relay) record(ctx context.Context) (*checkpoint.Record, error) {
 // without.
 func (r *relay) load(ctx context.Context, conn *pgx.Conn) (*checkpoint.Record, error) {
 	record, err := checkpoint.Load(ctx, conn, r.schema(), r.source.Slot)
+	r.recordable = err == nil
 	if errors.Is(err, checkpoint.ErrUnavailable) {
 		r.warnOnce(oneLine(err.Error()))
 		return nil, nil

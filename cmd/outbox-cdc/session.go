@@ -30,25 +30,28 @@ const (
 // session is one START_REPLICATION and the goroutines around it.
 type session struct {
 	*relay
-	id       string
 	srv      replication.Server
 	stream   *replication.Stream
 	guard    *replication.Guard
-	recorder *checkpoint.Recorder
+	recorder *checkpoint.Recorder // nil without gap detection
 
 	// confirmed is how far everything is acknowledged. The publisher moves it.
 	confirmed checkpoint.Position
 	// lastEvent is the commit time of the newest event that is confirmed, in
 	// nanoseconds since 1970; 0 before the first. The publisher moves it.
 	lastEvent atomic.Int64
-	// recorded says that the record carries this session's id. Until then the
-	// slot must not be moved: a crash would look as if somebody else had.
+	// recorded says that the record carries this session's id, or that there is
+	// none. Until then the slot must not be moved: behind a crash it would look
+	// as if somebody else had.
 	recorded atomic.Bool
 }
 
 // run is the life of the session. It returns nil if stop ended it and the
 // server has taken the last status.
 func (s *session) run(stop context.Context) error {
+	if s.recorder != nil {
+		defer s.recorder.Close()
+	}
 	g, ctx := errgroup.WithContext(s.hard)
 	publishing, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
@@ -89,7 +92,6 @@ func (s *session) run(stop context.Context) error {
 	case err == nil:
 		err = s.end(late)
 	}
-	s.recorder.Close()
 	if err == nil {
 		s.log.Info("session ended", "slot", s.source.Slot, "reason", "asked to stop", "confirmed", s.stream.Flushed().String())
 	}
@@ -114,14 +116,11 @@ func (s *session) finish(ctx context.Context, published <-chan struct{}) error {
 
 // end closes the record of a session that was left in order.
 func (s *session) end(late error) error {
-	if late != nil {
+	if late != nil || s.recorder == nil || !s.recorded.Load() {
 		return late
 	}
 	ctx, cancel := context.WithTimeout(s.hard, finishTimeout)
 	defer cancel()
-	if !s.recorded.Load() {
-		return nil
-	}
 	err := s.recorder.End(ctx, s.stream.Flushed())
 	if err != nil && !errors.Is(err, checkpoint.ErrUnavailable) {
 		// The slot is where it belongs; only the next start has less to go by.
@@ -173,7 +172,12 @@ func (s *session) latest() (pglogrepl.LSN, time.Time) {
 
 // keepRecord keeps the gap-detection record of the session.
 func (s *session) keepRecord(ctx context.Context) error {
-	err := s.recorder.Run(ctx, func() { s.recorded.Store(true) })
+	began := func() { s.recorded.Store(true) }
+	if s.recorder == nil {
+		began()
+		return nil
+	}
+	err := s.recorder.Run(ctx, began)
 	if errors.Is(err, checkpoint.ErrUnavailable) {
 		s.warnOnce(oneLine(err.Error())) // the owner of relay is waiting for us
 		return nil
