@@ -91,24 +91,25 @@ func CacheDir() (string, error) {
 // accessWrite is W_OK of access(2).
 const accessWrite = 2
 
-// reachable reports whether every user can enter dir. A server that runs under
-// another account than ours needs that.
+// reachable reports whether the servers can enter dir: whether every user can,
+// when they run under another account than ours.
 func reachable(dir string) bool {
-	for {
+	for os.Getuid() == 0 {
 		info, err := os.Stat(dir)
 		if err != nil || info.Mode()&0o001 == 0 {
 			return false
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			return true
+			break
 		}
 		dir = parent
 	}
+	return true
 }
 
-// tempRoot is the system's temporary directory, or /tmp where TMPDIR is
-// private to this user.
+// tempRoot is the system's temporary directory, or /tmp where the servers
+// cannot enter that.
 func tempRoot() string {
 	if dir := os.TempDir(); reachable(dir) {
 		return dir
