@@ -33,8 +33,8 @@ func (c *cluster) acquire(ctx context.Context, request acquireRequest) (acquisit
 	case request.plain:
 		return a.doWithLess(ctx, &lackingError{"the broker refused a record under the producer id of a transactional id (87)"})
 	}
-	fenced := backoff{firstPause, fencedPause}
-	for {
+	pauses := roundPauses()
+	for round := 1; ; round++ {
 		acquired, err := a.exactly(ctx)
 		var lacking *lackingError
 		switch {
@@ -42,19 +42,26 @@ func (c *cluster) acquire(ctx context.Context, request acquireRequest) (acquisit
 			return acquired, nil
 		case errors.As(err, &lacking):
 			return a.doWithLess(ctx, lacking)
-		case isFenced(err):
-			a.log.Warn("another instance acquires this partition: it owns, or believes to own, a slot of this name", "error", err)
-		case errors.Is(err, errNoMarker), errors.Is(err, errTruncated), errors.Is(err, errUnreadable):
-			a.log.Warn("partition is acquired once more", "error", err)
-		default:
+		case !callsForAnotherRound(err):
 			return acquisition{}, err
+		case isFenced(err) && isPowerOfTwo(round):
+			a.log.Warn("another instance acquires this partition: it owns, or believes to own, a slot of this name", "error", err, "rounds", round)
 		}
 		a.tell(err)
-		if err := a.beforeNextRound(ctx, &fenced, err); err != nil {
+		if err := a.beforeNextRound(ctx, pauses.after(err)); err != nil {
 			return acquisition{}, err
 		}
 	}
 }
+
+// callsForAnotherRound reports whether a round may succeed where one failed with
+// err.
+func callsForAnotherRound(err error) bool {
+	return isFenced(err) || errors.Is(err, errNoMarker) || errors.Is(err, errTruncated) || errors.Is(err, errUnreadable)
+}
+
+// isPowerOfTwo thins out what is said again and again.
+func isPowerOfTwo(n int) bool { return n&(n-1) == 0 }
 
 // isFenced reports whether another one has taken the transactional id (47, 49,
 // 90), or the coordinator ended the transaction of one that was frozen (48).
@@ -108,6 +115,7 @@ func newAcquiring(c *cluster, request acquireRequest) *acquiring {
 func (a *acquiring) exactly(ctx context.Context) (acquisition, error) {
 	acquired := acquisition{mode: acquiredExact}
 	for _, step := range a.steps() {
+		a.pause = backoff{firstPause, longPause}
 		if err := step(ctx, &acquired); err != nil {
 			return acquired, err
 		}

@@ -85,13 +85,25 @@ func cannotFence(err error) error {
 	return err
 }
 
+// pauses are those between rounds, by the reason for another one.
+type pauses struct{ unmarked, other backoff }
+
+func roundPauses() *pauses {
+	return &pauses{unmarked: backoff{firstPause, longPause}, other: backoff{firstPause, fencedPause}}
+}
+
+// after returns the pause after a round that failed with err. A marker has been
+// waited for already, and a leader that comes back makes the next round succeed.
+func (p *pauses) after(err error) *backoff {
+	if errors.Is(err, errNoMarker) {
+		return &p.unmarked
+	}
+	return &p.other
+}
+
 // beforeNextRound waits and makes sure that the slot is still ours: the next
 // InitProducerID shuts out whoever has acquired the partition meanwhile.
-func (a *acquiring) beforeNextRound(ctx context.Context, fenced *backoff, err error) error {
-	pause := &a.pause
-	if isFenced(err) {
-		pause = fenced
-	}
+func (a *acquiring) beforeNextRound(ctx context.Context, pause *backoff) error {
 	if err := pause.wait(ctx); err != nil {
 		return err
 	}

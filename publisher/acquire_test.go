@@ -48,6 +48,28 @@ func TestAcquire(t *testing.T) {
 		p.wantRefused(eventBatch(first.identity, 3, 4, 4, time.Now()), sarama.ErrInvalidProducerEpoch)
 	})
 
+	t.Run("a predecessor that died in the middle of its transaction", func(t *testing.T) {
+		p := newPartition(t, kafka, c, harness.TopicConfig{})
+		first := p.acquire()
+		p.mustSend(eventBatch(first.identity, 0, 1, 1, time.Now()))
+		dying := newAcquiring(c, p.request())
+		var unfinished acquisition
+		for _, step := range dying.steps()[:3] {
+			if err := step(t.Context(), &unfinished); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := p.acquire()
+		p.wantTail(got, 1, 1)
+		if got.producerID != first.producerID || got.epoch <= unfinished.epoch {
+			t.Errorf("got %+v after %+v, want the same producer with a later epoch", got.identity, unfinished.identity)
+		}
+		if err := dying.endTransaction(t.Context(), &unfinished); !isFenced(err) {
+			t.Errorf("end of the predecessor's transaction: got %v, want it refused", err)
+		}
+		p.mustSend(eventBatch(got.identity, 0, 2, 2, time.Now()))
+	})
+
 	t.Run("a sequence that is sent again is written once", func(t *testing.T) {
 		p := newPartition(t, kafka, c, harness.TopicConfig{})
 		acquired := p.acquire()
@@ -142,8 +164,7 @@ func TestAcquireAsksWhoOwnsTheSlot(t *testing.T) {
 	if !isFenced(err) {
 		t.Fatalf("transaction of a predecessor: got %v, want it refused", err)
 	}
-	pause := backoff{firstPause, longPause}
-	if err := a.beforeNextRound(t.Context(), &pause, err); !errors.Is(err, lost) {
+	if err := a.beforeNextRound(t.Context(), roundPauses().after(err)); !errors.Is(err, lost) {
 		t.Errorf("before another round: got %v, want %v", err, lost)
 	}
 	winner.mustSend(eventBatch(late.identity, 0, 1, 1, time.Now()))
