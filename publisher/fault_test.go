@@ -1,0 +1,41 @@
+package publisher
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/IBM/sarama"
+)
+
+func TestConnectFault(t *testing.T) {
+	refused := &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}
+	for _, tc := range []struct {
+		name   string
+		err    error
+		kind   error
+		remedy string
+	}{
+		{"nobody answers", fmt.Errorf("%w; broker a:9092: %w", errNoBroker, refused), ErrUnreachable, "check --brokers"},
+		{"closed without a word", &silentListenerError{err: io.EOF}, ErrUnreachable, "--tls"},
+		{"topic missing", &topicError{topic: "orders", code: sarama.ErrUnknownTopicOrPartition}, ErrSetup, `topic "orders" does not exist; create it`},
+		{"topic refused", &topicError{topic: "orders", code: sarama.ErrInvalidTopic}, ErrSetup, "correct --topic"},
+		{"topic not authorised", &topicError{topic: "orders", code: sarama.ErrTopicAuthorizationFailed}, ErrDenied, `grant WRITE and DESCRIBE on topic "orders"`},
+		{"wrong password", fmt.Errorf("broker a:9092: %w", sarama.ErrSASLAuthenticationFailed), ErrDenied, "check --sasl-user and the password"},
+		{"wrong mechanism", sarama.ErrUnsupportedSASLMechanism, ErrDenied, "check --sasl-mechanism"},
+		{"unreadable certificate", &tlsFileError{"--tls-ca", errors.New("no PEM")}, ErrSetup, "--tls-ca"},
+		{"untrusted broker", &tlsError{errors.New("certificate signed by unknown authority")}, ErrDenied, "--tls-ca"},
+		{"cluster not ready", &topicError{topic: "orders", code: sarama.ErrLeaderNotAvailable}, ErrUnreachable, "a:9092"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := connectFault([]string{"a:9092"}, "orders", tc.err)
+			if !errors.Is(got, tc.kind) || !strings.Contains(got.Error(), tc.remedy) || strings.Contains(got.Error(), "\n") {
+				t.Errorf("got %v (%v), want %v that says %q", got, got.(*Fault).Kind, tc.kind, tc.remedy)
+			}
+		})
+	}
+}
