@@ -3,7 +3,6 @@ package publisher
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"strings"
@@ -21,7 +20,6 @@ func TestConnectFault(t *testing.T) {
 		remedy string
 	}{
 		{"nobody answers", fmt.Errorf("%w; broker a:9092: %w", errNoBroker, refused), ErrUnreachable, "check --brokers"},
-		{"closed without a word", &silentListenerError{err: io.EOF}, ErrUnreachable, "--tls"},
 		{"topic missing", &topicError{topic: "orders", code: sarama.ErrUnknownTopicOrPartition}, ErrSetup, `topic "orders" does not exist; create it`},
 		{"topic refused", &topicError{topic: "orders", code: sarama.ErrInvalidTopic}, ErrSetup, "correct --topic"},
 		{"topic not authorised", &topicError{topic: "orders", code: sarama.ErrTopicAuthorizationFailed}, ErrDenied, `grant WRITE and DESCRIBE on topic "orders"`},
