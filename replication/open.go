@@ -41,20 +41,8 @@ func OpenStream(ctx context.Context, cfg Config, srv Server, pool *decoder.Pool)
 		closeQuietly(conn.PgConn)
 		return nil, err
 	}
-	s := &Stream{
-		slot:     cfg.Slot,
-		pid:      conn.PID(),
-		endpoint: conn.dialer.reached,
-		log:      log,
-		reader:   newReader(conn),
-		decoder:  decoder.New(srv.Tables),
-		pool:     pool,
-		chunk:    pool.Get(),
-		silence:  cfg.silenceTimeout(),
-	}
-	s.reporter.conn = conn.Conn()
-	s.reporter.interval = cfg.statusInterval(srv.WALSenderTimeout)
-	s.reporter.start(position, time.Now())
+	s := newStream(cfg, srv, newReader(conn), position, pool)
+	s.pid, s.endpoint = conn.PID(), conn.dialer.reached
 	log.Debug("replication connection", "slot", cfg.Slot, "walsender_pid", s.pid, "address", s.endpoint.address,
 		"receive_buffer_bytes", conn.dialer.granted, "status_interval", s.reporter.interval)
 	return s, nil

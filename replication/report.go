@@ -63,7 +63,7 @@ func (r *reporter) target(confirmed pglogrepl.LSN) pglogrepl.LSN {
 func (r *reporter) wake(now time.Time) time.Time {
 	if r.owed || r.received.Load() > r.flushed.Load() {
 		soon := r.last.Add(reportSpacing)
-		if soon.Before(now) {
+		if !soon.After(now) {
 			soon = now.Add(reportSpacing)
 		}
 		if soon.Before(r.ping) {

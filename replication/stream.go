@@ -42,6 +42,23 @@ type Stream struct {
 	closed  bool
 }
 
+// newStream returns a stream that has begun at position, where the slot stands.
+func newStream(cfg Config, srv Server, r *reader, position pglogrepl.LSN, pool *decoder.Pool) *Stream {
+	s := &Stream{
+		slot:    cfg.Slot,
+		log:     cfg.log(),
+		reader:  r,
+		decoder: decoder.New(srv.Tables),
+		pool:    pool,
+		chunk:   pool.Get(),
+		silence: cfg.silenceTimeout(),
+	}
+	s.reporter.conn = r.conn
+	s.reporter.interval = cfg.statusInterval(srv.WALSenderTimeout)
+	s.reporter.start(position, time.Now())
+	return s
+}
+
 // PID returns the process id of the walsender. Any goroutine may call it.
 func (s *Stream) PID() uint32 { return s.pid }
 
