@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"time"
 )
 
 var (
@@ -20,6 +21,10 @@ type stopping struct {
 	hard context.Context
 }
 
+// sameSignal is how soon a signal may come again and be the same one: timeout(1),
+// shells and process managers signal a process and then its whole group.
+const sameSignal = 100 * time.Millisecond
+
 // watchSignals returns what the signals of this system end, and what ends the
 // watch. A third signal ends the process as if nobody watched.
 func watchSignals() (stopping, func()) {
@@ -30,13 +35,17 @@ func watchSignals() (stopping, func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for _, cancel := range []func(){func() { stop(errInterrupted) }, func() { leave(errSecondSignal) }} {
+		if _, ok := <-signals; !ok {
+			return
+		}
+		first := time.Now()
+		stop(errInterrupted)
+		for again := true; again; again = time.Since(first) < sameSignal {
 			if _, ok := <-signals; !ok {
 				return
 			}
-			cancel()
 		}
-		signal.Stop(signals)
+		leave(errSecondSignal)
 		signal.Reset(stopSignals()...)
 	}()
 	return stopping{soft: soft, hard: hard}, func() {
