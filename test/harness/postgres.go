@@ -16,8 +16,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // superuser is the role that every server has from the beginning.
@@ -252,37 +250,6 @@ func (p *Postgres) DSNVia(addr string, user *url.Userinfo, database string) stri
 	return dsn.String()
 }
 
-// SaveData copies the data directory of a stopped server into a temporary
-// directory, for RestoreData or PostgresConfig.Data, and returns its path. It
-// is removed when this process ends.
-func (p *Postgres) SaveData() (string, error) {
-	if p.Running() {
-		return "", errors.New("the PostgreSQL server must be stopped before its data is copied")
-	}
-	dir, err := tempDir("pgdata")
-	if err != nil {
-		return "", err
-	}
-	saved := filepath.Join(dir, "saved")
-	return saved, copyTree(p.DataDir(), saved, nil)
-}
-
-// RestoreData puts a copy made by SaveData in place of the data of a stopped
-// server: a restored backup. The server keeps its port and settings.
-func (p *Postgres) RestoreData(saved string) error {
-	if p.Running() {
-		return errors.New("the PostgreSQL server must be stopped before its data is replaced")
-	}
-	removeSharedMemory(p.DataDir())
-	if err := os.RemoveAll(p.DataDir()); err != nil {
-		return err
-	}
-	if err := copyTree(saved, p.DataDir(), p.account); err != nil {
-		return err
-	}
-	return p.configure()
-}
-
 // Configure changes settings in postgresql.conf. They take effect as the
 // setting demands: at Reload or at the next start.
 func (p *Postgres) Configure(settings map[string]string) error {
@@ -297,48 +264,3 @@ func (p *Postgres) Configure(settings map[string]string) error {
 
 // Reload has the running server read its configuration again.
 func (p *Postgres) Reload() error { return p.process.Signal(syscall.SIGHUP) }
-
-// Connect opens a connection as the superuser. The caller closes it.
-func (p *Postgres) Connect(ctx context.Context, database string) (*pgx.Conn, error) {
-	return pgx.Connect(ctx, p.DSN(database))
-}
-
-// Exec runs one statement, or several without arguments, on a connection of its
-// own.
-func (p *Postgres) Exec(ctx context.Context, database, sql string, args ...any) error {
-	conn, err := p.Connect(ctx, database)
-	if err != nil {
-		return err
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	_, err = conn.Exec(ctx, sql, args...)
-	return err
-}
-
-// Query runs a query on a connection of its own and returns its rows, each of
-// one column; T is what pgx scans that into.
-func Query[T any](ctx context.Context, p *Postgres, database, sql string, args ...any) ([]T, error) {
-	conn, err := p.Connect(ctx, database)
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	rows, err := conn.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[T])
-}
-
-// QueryValue is Query for exactly one row.
-func QueryValue[T any](ctx context.Context, p *Postgres, database, sql string, args ...any) (T, error) {
-	var zero T
-	values, err := Query[T](ctx, p, database, sql, args...)
-	switch {
-	case err != nil:
-		return zero, err
-	case len(values) != 1:
-		return zero, fmt.Errorf("%d rows instead of one for %s", len(values), sql)
-	}
-	return values[0], nil
-}

@@ -120,3 +120,34 @@ func own(path string, account *syscall.Credential) error {
 	}
 	return os.Lchown(path, int(account.Uid), int(account.Gid))
 }
+
+// SaveData copies the data directory of a stopped server into a temporary
+// directory, for RestoreData or PostgresConfig.Data, and returns its path. It
+// is removed when this process ends.
+func (p *Postgres) SaveData() (string, error) {
+	if p.Running() {
+		return "", errors.New("the PostgreSQL server must be stopped before its data is copied")
+	}
+	dir, err := tempDir("pgdata")
+	if err != nil {
+		return "", err
+	}
+	saved := filepath.Join(dir, "saved")
+	return saved, copyTree(p.DataDir(), saved, nil)
+}
+
+// RestoreData puts a copy made by SaveData in place of the data of a stopped
+// server: a restored backup. The server keeps its port and settings.
+func (p *Postgres) RestoreData(saved string) error {
+	if p.Running() {
+		return errors.New("the PostgreSQL server must be stopped before its data is replaced")
+	}
+	removeSharedMemory(p.DataDir())
+	if err := os.RemoveAll(p.DataDir()); err != nil {
+		return err
+	}
+	if err := copyTree(saved, p.DataDir(), p.account); err != nil {
+		return err
+	}
+	return p.configure()
+}

@@ -221,21 +221,6 @@ func RunRelay(t testing.TB, env []string, args ...string) Result {
 	return Result{Code: code, Stdout: r.Stdout(), Stderr: r.Stderr()}
 }
 
-// DropDatabase drops a database, its slots and whoever uses them.
-func (p *Postgres) DropDatabase(ctx context.Context, name string) error {
-	return poll(ctx, 20*time.Millisecond, func() error {
-		// A slot cannot be dropped before its walsender has gone.
-		const dropSlots = `SELECT count(*) FROM (
-			SELECT CASE WHEN active THEN pg_terminate_backend(active_pid)::text
-			            ELSE pg_drop_replication_slot(slot_name)::text END
-			FROM pg_replication_slots WHERE database = $1) AS dropped`
-		if err := p.Exec(ctx, superuser, dropSlots, name); err != nil {
-			return err
-		}
-		return p.Exec(ctx, superuser, "DROP DATABASE IF EXISTS "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)")
-	})
-}
-
 var (
 	namesGiven  atomic.Uint32
 	notForNames = regexp.MustCompile(`[^a-z0-9]+`)
