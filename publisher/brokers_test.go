@@ -86,7 +86,10 @@ func (p *testPartition) request() acquireRequest {
 		acknowledged:    p.known,
 		plain:           p.plain,
 		stillOurs:       p.ours,
-		fault:           func(err error) { p.refusals = append(p.refusals, err) },
+		fault: func(err error) {
+			p.refusals = append(p.refusals, err)
+			p.cluster.log.Debug("attempt failed", "error", err)
+		},
 	}
 }
 

@@ -30,6 +30,9 @@ func TestAcquireWhileBrokersFail(t *testing.T) {
 		runLong(t, "coordinator killed "+after, func(t *testing.T) { testKilledAfterStep(t, kafka, coordinatorOf, step) })
 		runLong(t, "leader killed "+after, func(t *testing.T) { testKilledAfterStep(t, kafka, leaderOf, step) })
 	}
+	t.Run("leader and coordinator frozen in turn", func(t *testing.T) {
+		testFrozen(t, kafka)
+	})
 	t.Run("partition without a leader when the transaction ends", func(t *testing.T) {
 		testMarkerDropped(t, kafka)
 	})
@@ -95,6 +98,28 @@ func testKilledAfterStep(t *testing.T, kafka *harness.Kafka, victimOf func(*test
 	p.wantRefused(zombie, sarama.ErrInvalidProducerEpoch)
 	p.mustSend(eventBatch(acquired.identity, 0, 2, 2, time.Now()))
 	p.wantRefused(zombie, sarama.ErrInvalidProducerEpoch)
+}
+
+// testFrozen takes the partition away from a broker that accepts connections and
+// answers nothing. That costs one answer that does not come, no more.
+func testFrozen(t *testing.T, kafka *harness.Kafka) {
+	p := newPartition(t, kafka, openCluster(t, kafka.Addrs()), harness.TopicConfig{})
+	acquired := p.acquire()
+	p.mustSend(eventBatch(acquired.identity, 0, 1, 1, time.Now()))
+	for _, victimOf := range []func(*testPartition, *harness.Kafka) *harness.Broker{leaderOf, coordinatorOf} {
+		victim := victimOf(p, kafka)
+		each(t, []*harness.Broker{victim}, (*harness.Broker).Pause)
+		begun := time.Now()
+		acquired = p.acquire()
+		t.Logf("acquired after %v", time.Since(begun))
+		p.wantTail(acquired, 1, 1)
+		each(t, []*harness.Broker{victim}, (*harness.Broker).Resume)
+		harness.Eventually(t, 30*time.Second, func() error {
+			_, err := p.cluster.ask(t.Context(), victim.Addr(), p.topic)
+			return err
+		})
+	}
+	p.mustSend(eventBatch(acquired.identity, 0, 2, 2, time.Now()))
 }
 
 // roundWith is exactly, with a hook before each step.
