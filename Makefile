@@ -32,13 +32,13 @@ lint: ## formatting, go vet and staticcheck
 
 .PHONY: build
 build: ## the static binary, bin/outbox-cdc
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/outbox-cdc ./cmd/outbox-cdc
+	VERSION=$(VERSION) deploy/build.sh bin/outbox-cdc
 
 .PHONY: build-all
 build-all: ## check that the binary builds for Linux, macOS and Windows
 	@for os in linux darwin windows; do \
-		echo "GOOS=$$os go build ./cmd/outbox-cdc"; \
-		CGO_ENABLED=0 GOOS=$$os go build -trimpath -o /dev/null ./cmd/outbox-cdc || exit 1; \
+		echo "GOOS=$$os deploy/build.sh"; \
+		GOOS=$$os deploy/build.sh /dev/null || exit 1; \
 	done
 
 .PHONY: up

@@ -37,7 +37,7 @@ func BuildBinary(ctx context.Context, progress io.Writer) (string, error) {
 	}
 	begun := time.Now()
 	path := filepath.Join(dir, "outbox-cdc")
-	if err := run(ctx, root, []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, "./cmd/outbox-cdc"); err != nil {
+	if err := run(ctx, root, nil, "deploy/build.sh", path); err != nil {
 		return "", err
 	}
 	info, err := os.Stat(path)

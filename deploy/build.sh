@@ -1,0 +1,12 @@
+#!/bin/sh
+# Builds the static binary as it is released.
+#
+#   deploy/build.sh OUTPUT
+#
+# VERSION is what "outbox-cdc version" prints. The tags leave out what the
+# binary does not use: HTTP/2 on the metrics port and the command line library's
+# manual page writer.
+set -eu
+cd "$(dirname "$0")/.."
+CGO_ENABLED=0 exec go build -trimpath -tags nethttpomithttp2,urfave_cli_no_docs \
+	-ldflags "-s -w -X main.version=${VERSION:-}" -o "$1" ./cmd/outbox-cdc
