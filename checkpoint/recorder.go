@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -40,8 +41,9 @@ type Recorder struct {
 	// Log takes the failures of writes that are tried again.
 	Log *slog.Logger
 
-	conn    *pgx.Conn
-	written time.Time // commit time of the event written last
+	interval time.Duration // recordInterval if 0
+	conn     *pgx.Conn
+	written  time.Time // commit time of the event written last
 }
 
 // Run writes the first record of the session and calls began: until then the
@@ -63,7 +65,7 @@ func (r *Recorder) Run(ctx context.Context, began func()) error {
 		return err
 	}
 	began()
-	ticker := time.NewTicker(recordInterval)
+	ticker := time.NewTicker(cmp.Or(r.interval, recordInterval))
 	defer ticker.Stop()
 	for {
 		select {
@@ -75,7 +77,8 @@ func (r *Recorder) Run(ctx context.Context, began func()) error {
 		if commitTime.Equal(r.written) {
 			continue
 		}
-		if err := r.untilWritten(ctx, func(ctx context.Context) error { return r.update(ctx, lsn, commitTime, false) }); ctx.Err() == nil && err != nil {
+		err := r.untilWritten(ctx, func(ctx context.Context) error { return r.update(ctx, lsn, commitTime, false) })
+		if err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
