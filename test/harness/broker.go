@@ -105,10 +105,8 @@ func (b *Broker) Start(ctx context.Context) error {
 	if err := b.launch(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("broker %d is not back after %s", b.index, startTimeout))
-	defer cancel()
-	if err := poll(ctx, 50*time.Millisecond, func() error { return b.member(ctx) }); err != nil {
-		return err
+	if err := poll(ctx, patience, 50*time.Millisecond, b.member); err != nil {
+		return fmt.Errorf("broker %d is not back: %w", b.index, err)
 	}
 	say(b.kafka.config.Progress, "broker %d is back after %s", b.index, took(begun))
 	return nil

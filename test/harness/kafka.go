@@ -146,10 +146,8 @@ func (k *Kafka) clientOptions() []kgo.Opt {
 
 // awaitReady waits until all brokers are members and lead partitions.
 func (k *Kafka) awaitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("the cluster is not ready after %s", startTimeout))
-	defer cancel()
-	if err := poll(ctx, 50*time.Millisecond, func() error { return k.allMembers(ctx) }); err != nil {
-		return err
+	if err := poll(ctx, patience, 50*time.Millisecond, k.allMembers); err != nil {
+		return fmt.Errorf("the cluster is not ready: %w", err)
 	}
 	const probe = "harness-ready"
 	if err := k.CreateTopic(ctx, probe, TopicConfig{Partitions: len(k.brokers)}); err != nil {

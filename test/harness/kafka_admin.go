@@ -73,7 +73,7 @@ func (k *Kafka) AddPartitions(ctx context.Context, name string, total int) error
 // awaitTopic waits until every running broker shows a leader for each
 // partition.
 func (k *Kafka) awaitTopic(ctx context.Context, name string, partitions int) error {
-	return poll(ctx, 20*time.Millisecond, func() error {
+	return poll(ctx, patience, 20*time.Millisecond, func(ctx context.Context) error {
 		for _, b := range k.brokers {
 			if !b.Running() {
 				continue
@@ -182,7 +182,7 @@ func (k *Kafka) MoveLeader(ctx context.Context, topic string, partition int32, t
 	if err := errors.Join(err, responses.Error()); err != nil {
 		return fmt.Errorf("reassign topic %s, partition %d: %w", topic, partition, err)
 	}
-	return poll(ctx, 50*time.Millisecond, func() error { return k.elect(ctx, topic, partition, to) })
+	return poll(ctx, patience, 50*time.Millisecond, func(ctx context.Context) error { return k.elect(ctx, topic, partition, to) })
 }
 
 // elect asks for the preferred leader and returns nil if it leads.

@@ -72,6 +72,8 @@ func (k *Kafka) read(ctx context.Context, from map[string]map[int32]kgo.Offset, 
 		return nil, err
 	}
 	defer client.Close()
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not within %s", patience))
+	defer cancel()
 	var records []Record
 	for open > 0 {
 		fetches := client.PollFetches(ctx)

@@ -70,7 +70,7 @@ func principal(user string) string { return "User:" + user }
 // awaitRights waits until every running broker knows as many rights as enough
 // says.
 func (k *Kafka) awaitRights(ctx context.Context, user string, on Resource, enough func(have int) bool) error {
-	return poll(ctx, 10*time.Millisecond, func() error {
+	return poll(ctx, patience, 10*time.Millisecond, func(ctx context.Context) error {
 		for _, b := range k.brokers {
 			if !b.Running() {
 				continue

@@ -21,9 +21,6 @@ import (
 // superuser is the role that every server has from the beginning.
 const superuser = "postgres"
 
-// startTimeout bounds how long a server may take until it answers.
-const startTimeout = 60 * time.Second
-
 // PostgresConfig says what StartPostgres starts. The zero value is good.
 type PostgresConfig struct {
 	// Version is the major version, 14 to 18; 0 is what OUTBOX_CDC_TEST_PG
@@ -170,9 +167,7 @@ func (p *Postgres) Start(ctx context.Context) error {
 
 // awaitReady waits until the server answers a query.
 func (p *Postgres) awaitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	return poll(ctx, 10*time.Millisecond, func() error {
+	return poll(ctx, patience, 10*time.Millisecond, func(ctx context.Context) error {
 		if !p.Running() {
 			return fmt.Errorf("%w: the PostgreSQL server ended as it started", errGiveUp)
 		}

@@ -57,7 +57,7 @@ func QueryValue[T any](ctx context.Context, p *Postgres, database, sql string, a
 
 // DropDatabase drops a database, its slots and whoever uses them.
 func (p *Postgres) DropDatabase(ctx context.Context, name string) error {
-	return poll(ctx, 20*time.Millisecond, func() error {
+	return poll(ctx, patience, 20*time.Millisecond, func(ctx context.Context) error {
 		// A slot cannot be dropped before its walsender has gone.
 		const dropSlots = `SELECT count(*) FROM (
 			SELECT CASE WHEN active THEN pg_terminate_backend(active_pid)::text

@@ -128,22 +128,17 @@ func (p *Process) signalTree(sig syscall.Signal) error {
 	return signalTree(p.PID(), sig)
 }
 
-// killTimeout is how long the system may take to end a process.
-const killTimeout = 30 * time.Second
-
 // Kill ends the process and all below it with SIGKILL, and waits until it is
 // gone. A process that has ended already is no error.
 func (p *Process) Kill() error {
 	if !p.Running() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
-	defer cancel()
-	if err := killTree(ctx, p.PID()); err != nil {
+	if err := killTree(p.PID()); err != nil {
 		return fmt.Errorf("kill %s: %w", filepath.Base(p.command.Path), err)
 	}
-	_, err := p.Wait(ctx)
-	return err
+	<-p.done
+	return nil
 }
 
 // Wait waits for the end of the process and returns its exit code; one that a

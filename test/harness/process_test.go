@@ -3,6 +3,7 @@
 package harness
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
 	"runtime"
@@ -57,8 +58,7 @@ func TestProcessIsPausedWithAllBelowIt(t *testing.T) {
 	p := shell(t, "(while :; do echo x; sleep 0.01; done); true")
 	grows := func() error {
 		before := len(p.Stdout())
-		ctx := t.Context()
-		return poll(ctx, 5*time.Millisecond, func() error {
+		return poll(t.Context(), 10*time.Second, 5*time.Millisecond, func(context.Context) error {
 			if len(p.Stdout()) == before {
 				return errors.New("it prints nothing")
 			}

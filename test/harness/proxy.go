@@ -81,6 +81,20 @@ func (p *Proxy) Connections() int {
 	return len(p.links)
 }
 
+// Ended is the number of open connections that the server has closed, and the
+// client has not yet.
+func (p *Proxy) Ended() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for l := range p.links {
+		if l.ended.Load() {
+			n++
+		}
+	}
+	return n
+}
+
 // Stall holds back all bytes of a direction, and the ends of connections, until
 // Resume: a network that is down for a while. New connections are accepted.
 func (p *Proxy) Stall(d Direction) { p.change(d, func(l *lane) { l.flow = hold }) }

@@ -17,6 +17,7 @@ type link struct {
 	client *net.TCPConn
 	server *net.TCPConn
 	torn   atomic.Bool // bytes of it were swallowed
+	ended  atomic.Bool // the server's end has reached the client
 	once   sync.Once
 	done   chan struct{} // closed by reset
 
@@ -73,6 +74,9 @@ func (l *link) forward(d Direction, from io.Reader, to *net.TCPConn) {
 		if !l.deliver(d, c, to) {
 			l.reset()
 			return
+		}
+		if c.bytes == nil && d == ToClient {
+			l.ended.Store(true)
 		}
 	}
 }

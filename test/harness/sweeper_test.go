@@ -41,7 +41,7 @@ func victim() error {
 		return err
 	}
 	child := 0
-	err = poll(ctx, 5*time.Millisecond, func() error {
+	err = poll(ctx, patience, 5*time.Millisecond, func(context.Context) error {
 		below := descendants(sh.PID())
 		if len(below) == 0 {
 			return errors.New("the shell has started nothing yet")

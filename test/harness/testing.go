@@ -148,9 +148,7 @@ func NewDatabase(t testing.TB, p *Postgres) string {
 		if !p.Running() {
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-		defer cancel()
-		if err := p.DropDatabase(ctx, name); err != nil {
+		if err := p.DropDatabase(context.Background(), name); err != nil {
 			t.Error(err)
 		}
 	})
@@ -237,9 +235,8 @@ func Name(t testing.TB) string {
 // last error when that takes longer than timeout.
 func Eventually(t testing.TB, timeout time.Duration, condition func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), timeout, fmt.Errorf("not within %s", timeout))
-	defer cancel()
-	if err := poll(ctx, 20*time.Millisecond, condition); err != nil {
+	err := poll(t.Context(), timeout, 20*time.Millisecond, func(context.Context) error { return condition() })
+	if err != nil {
 		t.Fatal(err)
 	}
 }

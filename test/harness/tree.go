@@ -37,13 +37,13 @@ func signalTree(pid int, sig syscall.Signal) error {
 
 // killTree ends a process and everything below it, and waits until the latter
 // are gone. Waiting for pid itself is its parent's business.
-func killTree(ctx context.Context, pid int) error {
+func killTree(pid int) error {
 	below := descendants(pid)
 	if err := signalTree(pid, syscall.SIGKILL); err != nil {
 		return err
 	}
 	for _, p := range below {
-		err := poll(ctx, time.Millisecond, func() error {
+		err := poll(context.Background(), patience, time.Millisecond, func(context.Context) error {
 			if err := syscall.Kill(p, 0); errors.Is(err, syscall.ESRCH) || isZombie(p) {
 				return nil
 			}
