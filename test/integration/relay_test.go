@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/outbox-cdc/outbox-cdc/test/harness"
@@ -136,15 +137,15 @@ func (r *relay) expectExit(timeout time.Duration, code int, texts ...string) {
 	if err != nil {
 		r.o.t.Fatal(err)
 	}
-	expectFailure(r.o, harness.Result{Code: got, Stdout: r.Stdout(), Stderr: r.Stderr()}, code, texts...)
+	expectFailure(r.o.t, harness.Result{Code: got, Stdout: r.Stdout(), Stderr: r.Stderr()}, code, texts...)
 }
 
 // expectFailure checks the exit code of a command and the one line by which it
 // tells an operator what is wrong.
-func expectFailure(o *outbox, result harness.Result, code int, texts ...string) {
-	o.t.Helper()
+func expectFailure(t testing.TB, result harness.Result, code int, texts ...string) {
+	t.Helper()
 	if result.Code != code {
-		o.t.Fatalf("exit code %d instead of %d:\n%s", result.Code, code, result.Stderr)
+		t.Fatalf("exit code %d instead of %d:\n%s", result.Code, code, result.Stderr)
 	}
 	var said []string
 	for line := range strings.Lines(result.Stderr) {
@@ -153,11 +154,11 @@ func expectFailure(o *outbox, result harness.Result, code int, texts ...string) 
 		}
 	}
 	if len(said) != 1 {
-		o.t.Fatalf("%d lines for the operator instead of one:\n%s", len(said), result.Stderr)
+		t.Fatalf("%d lines for the operator instead of one:\n%s", len(said), result.Stderr)
 	}
 	for _, text := range texts {
 		if !strings.Contains(said[0], text) {
-			o.t.Errorf("the line for the operator does not hold %q:\n%s", text, said[0])
+			t.Errorf("the line for the operator does not hold %q:\n%s", text, said[0])
 		}
 	}
 }

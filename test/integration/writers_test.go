@@ -4,6 +4,7 @@ package integration
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -96,16 +97,26 @@ func (tx *transaction) insertRow(r row) {
 }
 
 // bulk inserts n rows with payloads of about so many bytes in one statement.
-// The payloads do not compress well.
+// A payload does not compress well, but it is much like the next one.
 func (tx *transaction) bulk(n, payloadBytes int) {
 	tx.o.t.Helper()
 	first := tx.o.ledger.take(n)
 	tx.exec(fmt.Sprintf(`INSERT INTO %s (%s)
 		SELECT ('%s' || lpad(to_hex(n), 12, '0'))::uuid, ($3::text[])[1 + n %% cardinality($3::text[])], 'a' || n %% %d, 'created',
-			jsonb_build_object('number', n, 'padding', (SELECT string_agg(md5((n * 1000 + i)::text), '') FROM generate_series(1, $4) AS i))
+			jsonb_build_object('number', n, 'padding', $4::text)
 		FROM generate_series($1::bigint, $2::bigint) AS n`, tx.o.table, strings.Join(columns, ", "), idPrefix, aggregates),
-		first, first+int64(n)-1, tx.o.config.types, payloadBytes/32)
-	tx.took(first, n)
+		first, first+int64(n)-1, tx.o.config.types, padding(payloadBytes))
+	for i := range int64(n) {
+		tx.inserted = append(tx.inserted, first+i)
+	}
+}
+
+// padding returns so many hex digits that do not compress well.
+func padding(digits int) string {
+	random := rand.NewChaCha8([32]byte{1})
+	b := make([]byte, digits/2)
+	_, _ = random.Read(b) // never fails
+	return hex.EncodeToString(b)
 }
 
 // copy inserts n rows by COPY.
@@ -122,13 +133,6 @@ func (tx *transaction) copy(n int) {
 		tx.o.t.Fatalf("copy: %v", err)
 	}
 	tx.inserted = append(tx.inserted, numbers...)
-}
-
-// took notes rows from a number on as inserted.
-func (tx *transaction) took(first int64, n int) {
-	for i := range int64(n) {
-		tx.inserted = append(tx.inserted, first+i)
-	}
 }
 
 // savepoint marks the place that rollbackTo returns to.

@@ -1,0 +1,140 @@
+//go:build linux || darwin
+
+package integration
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestSlotSurvivesDDL changes the table in every way that leaves it an outbox,
+// while the relay is running and while it is down.
+//
+// Behaviours: S10
+func TestSlotSurvivesDDL(t *testing.T) {
+	o := newOutbox(t, outboxConfig{})
+	r := o.start()
+	changes := []string{
+		"ALTER TABLE outbox_events ADD COLUMN NAME text",
+		"ALTER TABLE outbox_events ALTER COLUMN NAME TYPE bytea USING NAME::bytea",
+		"ALTER TABLE outbox_events ALTER COLUMN event_type TYPE varchar(100)",
+		"ALTER TABLE outbox_events DROP COLUMN NAME",
+		"ALTER TABLE outbox_events ALTER COLUMN event_type TYPE text",
+		"CREATE INDEX ON outbox_events (created_at)",
+		"VACUUM FULL outbox_events",
+		"COMMENT ON TABLE outbox_events IS 'NAME'",
+	}
+	change := func(name string) {
+		for _, sql := range changes {
+			o.insert(2)
+			o.exec(strings.ReplaceAll(sql, "NAME", name))
+			// And within one transaction with rows on both sides.
+			tx := o.begin()
+			tx.insert(2)
+			tx.exec("ALTER TABLE outbox_events ADD COLUMN between_rows int")
+			tx.insert(2)
+			tx.exec("ALTER TABLE outbox_events DROP COLUMN between_rows")
+			tx.insert(1)
+			tx.commit()
+		}
+	}
+	change("while_running")
+	o.awaitDrained()
+	r.stop()
+	change("while_down")
+	r = o.start()
+	o.awaitDrained()
+	if sessions := len(r.log("session started")); sessions != 1 {
+		t.Errorf("%d sessions instead of one:\n%s", sessions, r.Stderr())
+	}
+	o.insert(3)
+	o.exec("TRUNCATE outbox_events")
+	o.insert(3)
+	o.awaitDrained()
+	o.verify()
+}
+
+// TestSlotSurvivesPartitions attaches and drops partitions of the table, while
+// the relay is running and while it is down.
+//
+// Behaviours: S10
+func TestSlotSurvivesPartitions(t *testing.T) {
+	o := newOutbox(t, outboxConfig{
+		sql: `CREATE TABLE outbox_events (id uuid NOT NULL, aggregate_type text NOT NULL, aggregate_id text NOT NULL,
+			event_type text NOT NULL, payload jsonb, part int NOT NULL DEFAULT 0) PARTITION BY LIST (part);
+			CREATE TABLE outbox_events_0 PARTITION OF outbox_events FOR VALUES IN (0)`,
+		leaves: "public.outbox_events_",
+	})
+	r := o.start()
+	change := func(from int) {
+		for part := from; part < from+3; part++ {
+			o.insert(2)
+			// A partition of its own making has its columns in another order.
+			o.exec(fmt.Sprintf(`CREATE TABLE outbox_events_%[1]d (part int NOT NULL DEFAULT %[1]d, payload jsonb, event_type text NOT NULL,
+				aggregate_id text NOT NULL, aggregate_type text NOT NULL, id uuid NOT NULL)`, part))
+			o.exec(fmt.Sprintf("ALTER TABLE outbox_events ATTACH PARTITION outbox_events_%[1]d FOR VALUES IN (%[1]d)", part))
+			o.exec(fmt.Sprintf("ALTER TABLE outbox_events ALTER COLUMN part SET DEFAULT %d", part))
+			o.insert(2)
+			o.exec(fmt.Sprintf("DROP TABLE outbox_events_%d", part-1))
+			o.insert(2)
+		}
+	}
+	change(1)
+	o.awaitDrained()
+	r.stop()
+	change(4)
+	o.start()
+	o.awaitDrained()
+	o.verify()
+}
+
+// TestSlotOfQuotedNames uses names of schema, table and publication that need
+// quotes in SQL.
+//
+// Behaviours: S16
+func TestSlotOfQuotedNames(t *testing.T) {
+	o := newOutbox(t, outboxConfig{
+		sql:         `CREATE SCHEMA "My-App"`,
+		table:       `"My-App"."OutBox Événements"`,
+		publication: "MyPub",
+	})
+	r := o.start()
+	o.insert(10)
+	o.awaitDrained()
+	r.stop()
+	o.insertBatch(10)
+	o.start()
+	o.awaitDrained()
+	o.verify()
+}
+
+// TestSlotSurvivesRewrites rewrites the table while rows of it are waiting in
+// the write-ahead log.
+//
+// Behaviours: S24
+func TestSlotSurvivesRewrites(t *testing.T) {
+	o := newOutbox(t, outboxConfig{})
+	r := o.start()
+	o.insert(5)
+	o.awaitDrained()
+	r.stop()
+	rows := many(10_000, 50_000)
+	for _, rewrite := range []string{
+		"VACUUM FULL outbox_events",
+		"CLUSTER outbox_events USING outbox_events_pkey",
+		"ALTER TABLE outbox_events ALTER COLUMN event_type TYPE varchar(64), ALTER COLUMN aggregate_id TYPE varchar(64)",
+	} {
+		for range 2 {
+			tx := o.begin()
+			tx.bulk(rows, 64)
+			tx.commit()
+			o.insert(20)
+		}
+		o.exec(rewrite)
+	}
+	o.insert(5)
+	o.start()
+	o.awaitDrained()
+	o.verify()
+}
