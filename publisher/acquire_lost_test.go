@@ -40,7 +40,7 @@ func TestAcquireTellsLostData(t *testing.T) {
 			deleteBefore(p, kafka, 3)
 		}},
 	}
-	if long() {
+	if harness.Long() {
 		tests = append(tests, lostDataCase{name: "compaction took it", config: compacted, known: acknowledged{1, position(1)}, before: func(p *testPartition) {
 			p.compactAway(kafka, 1)
 		}})

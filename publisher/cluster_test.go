@@ -5,6 +5,7 @@ package publisher
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/IBM/sarama"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kversion"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/outbox-cdc/outbox-cdc/test/harness"
 )
@@ -257,6 +259,33 @@ func TestDialGivesAConnectionOfItsOwn(t *testing.T) {
 	if _, err := c.dial(t.Context(), 99, 3); !errors.Is(err, sarama.ErrBrokerNotAvailable) {
 		t.Errorf("a broker that is not there: got %v, want %v", err, sarama.ErrBrokerNotAvailable)
 	}
+}
+
+func TestCloseLeavesNoConnection(t *testing.T) {
+	fake := fakeCluster(t)
+	proxy := proxyTo(t, fake.ListenAddrs()[0])
+	c := openCluster(t, []string{proxy.Addr()})
+	ask := func() error {
+		_, err := c.metadata(t.Context(), proxy.Addr(), false, "orders")
+		return err
+	}
+	var asking errgroup.Group
+	for range 8 {
+		asking.Go(ask)
+	}
+	if err := asking.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	c.close()
+	if err := ask(); err != nil { // a call that was under way while the cluster was closed
+		t.Error(err)
+	}
+	harness.Eventually(t, 5*time.Second, func() error {
+		if n := proxy.Connections(); n != 0 {
+			return fmt.Errorf("%d connections are open", n)
+		}
+		return nil
+	})
 }
 
 func TestSettingsOfTheBrokers(t *testing.T) {

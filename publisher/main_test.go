@@ -11,12 +11,9 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
 
-// long says that cases which take longer than some 20 seconds are run too.
-func long() bool { return os.Getenv("OUTBOX_CDC_TEST_LONG") == "1" }
-
 // runLong runs a case that takes long, if such cases are run.
 func runLong(t *testing.T, name string, test func(*testing.T)) {
-	if long() {
+	if harness.Long() {
 		t.Run(name, test)
 	}
 }

@@ -12,10 +12,10 @@ import (
 const (
 	// fetchBytes is what one fetch asks for. A broker sends one whole batch at
 	// least, however large that is.
-	fetchBytes = 1 << 20
+	fetchBytes = 256 << 10
 	// fetchBytesLimit bounds how far a fetch grows for a batch that a broker did
 	// not send whole.
-	fetchBytesLimit = 128 << 20
+	fetchBytesLimit = 64 << 20
 	// fetchWait is how long a broker may wait for something new.
 	fetchWait = 200 * time.Millisecond
 )
