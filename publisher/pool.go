@@ -136,7 +136,9 @@ func (p *pool) prune(addr string) (stale []*connection) {
 	for n < len(idle) && time.Since(idle[n].usedAt) > idleTimeout {
 		n++
 	}
-	p.idle[addr] = idle[n:]
+	if n > 0 {
+		p.idle[addr] = idle[n:]
+	}
 	return idle[:n:n]
 }
 
