@@ -65,21 +65,20 @@ type topicKey struct {
 	id   sarama.Uuid
 }
 
-// defaultKafkaVersion is the oldest protocol level with the requests we use. It
-// is also the oldest one accepted, as older brokers are negotiated with anyway.
-var defaultKafkaVersion = sarama.V2_8_0_0
-
-// parseKafkaVersion reads the value of --kafka-version.
+// parseKafkaVersion reads the value of --kafka-version. The oldest one accepted is
+// the oldest with the requests that we use; older brokers are negotiated with
+// anyway.
 func parseKafkaVersion(s string) (sarama.KafkaVersion, error) {
+	oldest := sarama.V2_8_0_0
 	if s == "" {
-		return defaultKafkaVersion, nil
+		return oldest, nil
 	}
 	version, err := sarama.ParseKafkaVersion(s)
 	if err != nil {
 		return version, fmt.Errorf("--kafka-version must be a version like 2.8.0, got %q", s)
 	}
-	if !version.IsAtLeast(defaultKafkaVersion) {
-		return version, fmt.Errorf("--kafka-version must be at least %s (an older broker is recognised by itself), got %q", defaultKafkaVersion, s)
+	if !version.IsAtLeast(oldest) {
+		return version, fmt.Errorf("--kafka-version must be at least %s (an older broker is recognised by itself), got %q", oldest, s)
 	}
 	return version, nil
 }
