@@ -140,11 +140,27 @@ func (s *session) findLeaders(t *topic) {
 					s.findLeaders(t)
 				}
 			})
-			if m, ok := found[t.name]; ok && err == nil {
+			if err != nil {
+				s.leaderless(t, err)
+			} else if m, ok := found[t.name]; ok {
 				s.noticed(t, m)
 			}
 		})
 	})
+}
+
+// leaderless says that nobody can tell who leads the partitions of a topic. A
+// topic that is unknown is left to missing, which gives it time.
+func (s *session) leaderless(t *topic, err error) {
+	verdict := classify(err)
+	switch {
+	case verdict.class != classOperator || errors.Is(err, sarama.ErrUnknownTopicOrPartition):
+		if s.sayOnce("leaders") {
+			s.log.Warn("leaders cannot be looked up yet", "topic", t.name, "error", err)
+		}
+	case s.sayOnce("leaders of " + t.name):
+		s.log.Error("topic stands still", "topic", t.name, "reason", err, "remedy", verdict.remedyFor(t.name))
+	}
 }
 
 // noticed compares what one broker says about a topic with what is known, and
