@@ -24,12 +24,25 @@ const (
 // answered takes in what became of a request.
 func (s *session) answered(sn *sender, req *request, out outcome) {
 	sn.inFlight--
+	if out.err != nil && !out.unsent {
+		s.distrust(sn)
+	}
 	for _, sh := range req.shipments {
 		s.held -= sentBytes(sh.batch)
 		if sh.generation != sh.partition.generation {
 			continue // given up meanwhile; what became of it is found by looking
 		}
 		s.settleShipment(sh, out)
+	}
+}
+
+// distrust closes the other connection to a broker after one has failed, unless
+// something is under way on it: what has silenced one has as likely silenced
+// both, and to find that out would take another readTimeout.
+func (s *session) distrust(failed *sender) {
+	other := s.senders[senderKey{broker: failed.broker, retry: !failed.retry}]
+	if other != nil && other.inFlight == 0 {
+		other.abort()
 	}
 }
 
