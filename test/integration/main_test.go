@@ -5,6 +5,7 @@ package integration
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -29,6 +30,10 @@ var proxied struct {
 	kafka map[int]*harness.Kafka
 }
 
+// idleTimeout is how long three brokers leave a connection open on which
+// nothing is said.
+const idleTimeout = 4 * time.Second
+
 // proxiedKafka returns a cluster of 1 or 3 brokers with a proxy in front of
 // each, which the tests of this package share. What a test does to the proxies
 // is undone when it ends; the brokers themselves must be left alone. The oracle
@@ -39,8 +44,12 @@ func proxiedKafka(t testing.TB, brokers int) *harness.Kafka {
 	defer proxied.Unlock()
 	k := proxied.kafka[brokers]
 	if k == nil {
+		config := harness.KafkaConfig{Brokers: brokers, Proxied: true}
+		if brokers == 3 {
+			config.Properties = map[string]string{"connections.max.idle.ms": strconv.FormatInt(idleTimeout.Milliseconds(), 10)}
+		}
 		var err error
-		if k, err = harness.StartKafka(t.Context(), harness.KafkaConfig{Brokers: brokers, Proxied: true}); err != nil {
+		if k, err = harness.StartKafka(t.Context(), config); err != nil {
 			t.Fatal(err)
 		}
 		if proxied.kafka == nil {
