@@ -114,21 +114,28 @@ func majorVersion(ctx context.Context, postgres string) int {
 // installPostgres installs a major version with the package client. Debian's
 // package would at once start a server of its own, which nobody asked for.
 func installPostgres(ctx context.Context, progress io.Writer, version int) error {
-	const createCluster = "/etc/postgresql-common/createcluster.conf"
-	if _, err := exec.LookPath("apt-get"); err == nil && os.Getuid() == 0 {
-		if _, err := os.Stat(createCluster); errors.Is(err, fs.ErrNotExist) {
-			if err := install(ctx, progress, map[string][]string{"apt-get": {"postgresql-common"}}); err != nil {
-				return err
-			}
-			if err := os.WriteFile(createCluster, []byte("create_main_cluster = false\n"), 0o644); err != nil {
-				return err
-			}
+	if _, err := exec.LookPath("apt-get"); err == nil {
+		if err := refuseCluster(ctx, progress); err != nil {
+			return err
 		}
 	}
 	v := strconv.Itoa(version)
 	return install(ctx, progress, map[string][]string{
 		"apt-get": {"postgresql-" + v}, "apk": {"postgresql" + v}, "dnf": {"postgresql" + v + "-server"}, "brew": {"postgresql@" + v},
 	})
+}
+
+// refuseCluster tells Debian's packages to create no server, unless they have
+// been there before and may have been told otherwise.
+func refuseCluster(ctx context.Context, progress io.Writer) error {
+	const config = "/etc/postgresql-common/createcluster.conf"
+	if _, err := os.Stat(config); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := install(ctx, progress, map[string][]string{"apt-get": {"postgresql-common"}}); err != nil {
+		return err
+	}
+	return runAsRoot(ctx, nil, "sh", "-c", "echo 'create_main_cluster = false' > "+config)
 }
 
 // npmPostgresBin returns the programs of a major version from npm, which are

@@ -117,14 +117,22 @@ func install(ctx context.Context, progress io.Writer, packages map[string][]stri
 	return errors.New("none of apt-get, apk, dnf and brew is there to install it; install it by hand")
 }
 
-// run runs the client, as root where it needs that and sudo grants it without
-// asking.
+// run runs the client, as root where it needs that.
 func (c packageClient) run(ctx context.Context, args []string) error {
 	argv := append([]string{c.program}, args...)
-	if os.Getuid() != 0 && c.program != "brew" {
+	if c.program == "brew" {
+		return run(ctx, "", c.env, argv...)
+	}
+	return runAsRoot(ctx, c.env, argv...)
+}
+
+// runAsRoot runs a program as root, where this process is or sudo grants it
+// without asking.
+func runAsRoot(ctx context.Context, env []string, argv ...string) error {
+	if os.Getuid() != 0 {
 		argv = append([]string{"sudo", "-n"}, argv...)
 	}
-	if err := run(ctx, "", c.env, argv...); err != nil {
+	if err := run(ctx, "", env, argv...); err != nil {
 		return fmt.Errorf("%w; run it by hand as root", err)
 	}
 	return nil
