@@ -183,8 +183,8 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $2`,
 	return nil
 }
 
-// query runs f with the connection in hand, for no longer than a proof counts:
-// a connection that does not answer by then is as good as none.
+// query runs f with the connection in hand. One that does not answer for as
+// long as any proof counts is as good as none.
 func (g *Guard) query(ctx context.Context, f func(context.Context) error) error {
 	select {
 	case <-g.turn:
@@ -192,7 +192,7 @@ func (g *Guard) query(ctx context.Context, f func(context.Context) error) error 
 		return context.Cause(ctx)
 	}
 	defer func() { g.turn <- struct{}{} }()
-	ctx, cancel := context.WithTimeout(ctx, g.limit)
+	ctx, cancel := context.WithTimeout(ctx, maxProofAge)
 	defer cancel()
 	return f(ctx)
 }

@@ -63,6 +63,7 @@ func TestGuardNoticesTablesThatAreNotPublishedAnyMore(t *testing.T) {
 		"inserts switched off": "ALTER PUBLICATION outbox SET (publish = 'delete')",
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each waits a second
 			o := newOutbox(t, pg)
 			o.cfg.MembershipInterval = time.Nanosecond
 			g := o.open().guard(t, o.cfg)

@@ -2,8 +2,16 @@ package replication
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"math/big"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pglogrepl"
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -38,6 +46,60 @@ func TestOpenStreamLosesNothingThatComesWithTheAnswer(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
+}
+
+// A deadline in the middle of a TLS record must not spoil the stream.
+func TestStreamOverTLS(t *testing.T) {
+	w := newWalsender(t, goodSlot())
+	w.tls = &tls.Config{Certificates: []tls.Certificate{newCertificate(t)}}
+	messages := append(relationMessage(), transaction(0x2000, 7, 100)...)
+	w.stream = messages[:100]
+	w.rest = make(chan []byte)
+	cfg := w.config()
+	cfg.DSN = strings.Replace(cfg.DSN, "sslmode=disable", "sslmode=require", 1)
+	cfg.StatusInterval = 10 * time.Millisecond
+	srv := w.server()
+	srv.Tables = []decoder.Table{outboxTable}
+	s, err := OpenStream(t.Context(), cfg, srv, decoder.NewPool())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	out := make(chan *decoder.Chunk, 100)
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx, out, func() pglogrepl.LSN { return 0 }) }()
+	for rest := messages[100:]; len(rest) > 0; rest = rest[min(100, len(rest)):] {
+		w.rest <- rest[:min(100, len(rest))]
+		<-w.reported // a deadline has passed meanwhile
+	}
+	close(w.rest)
+	for s.Received() != 0x2000 {
+		select {
+		case c := <-out:
+			c.Release()
+		case err := <-ended:
+			t.Fatalf("the session ended: %v", err)
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func newCertificate(t *testing.T) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
 func TestConnectionsPinTheirSettings(t *testing.T) {

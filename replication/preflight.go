@@ -92,6 +92,9 @@ func (p *preflight) server(ctx context.Context) error {
 // tell the truth on every service.
 func (p *preflight) replication(ctx context.Context) error {
 	conn, err := p.cfg.connectReplication(ctx, p.srv.endpoint, nil)
+	if isCode(err, "53300") {
+		return p.noWalsender(ctx, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -102,6 +105,18 @@ func (p *preflight) replication(ctx context.Context) error {
 	}
 	p.srv.SystemID, p.srv.Timeline, p.srv.WALEnd = system.SystemID, system.Timeline, system.XLogPos
 	return nil
+}
+
+// noWalsender says who has the walsenders. They come back, so it is waited
+// for.
+func (p *preflight) noWalsender(ctx context.Context, cause error) error {
+	var limit, holders string
+	err := p.conn.QueryRow(ctx, `SELECT current_setting('max_wal_senders'),
+  (SELECT coalesce(string_agg(format('%s (pid %s)', application_name, pid), ', ' ORDER BY pid), 'nobody that this user may see') FROM pg_stat_replication)`).Scan(&limit, &holders)
+	if err != nil {
+		return cause
+	}
+	return fault(ErrUnreachable, "every walsender of the server is taken (max_wal_senders = %s: %s); end one that is not needed, or raise the limit and restart the server", limit, holders)
 }
 
 // tables resolves the tables and finds their columns.

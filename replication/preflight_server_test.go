@@ -148,6 +148,16 @@ func TestPreflightWantsLogicalWAL(t *testing.T) {
 	}
 }
 
+func TestPreflightNamesWhoHasTheWalsenders(t *testing.T) {
+	pg := harness.NewPostgres(t, harness.PostgresConfig{Settings: map[string]string{"max_wal_senders": "1"}})
+	o := newOutbox(t, pg)
+	o.cfg.ApplicationName = "the-other"
+	o.open()
+	if _, err := Preflight(t.Context(), o.cfg); !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "max_wal_senders = 1: the-other (pid ") {
+		t.Errorf("got %v, want the limit and the holder", err)
+	}
+}
+
 func TestALostSlotIsAGap(t *testing.T) {
 	pg := harness.NewPostgres(t, harness.PostgresConfig{Settings: map[string]string{
 		"max_slot_wal_keep_size": "1MB", "min_wal_size": "32MB", "max_wal_size": "32MB",

@@ -183,7 +183,7 @@ func createFault(ctx, waitCtx context.Context, conn *pgx.Conn, name string, time
 // openTransactions names who keeps a slot from being created.
 func openTransactions(ctx context.Context, conn *pgx.Conn) string {
 	var who string
-	err := conn.QueryRow(ctx, `SELECT coalesce(string_agg(x, ', '), 'none now') FROM (
+	err := conn.QueryRow(ctx, `SELECT coalesce(string_agg(x, ', '), 'none that this user may see') FROM (
   SELECT 'pid ' || pid AS x FROM pg_stat_activity WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid()
   UNION ALL SELECT 'prepared transaction ' || quote_literal(gid) FROM pg_prepared_xacts LIMIT 5) t`).Scan(&who)
 	if err != nil {

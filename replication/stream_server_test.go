@@ -4,10 +4,16 @@ package replication
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/outbox-cdc/outbox-cdc/decoder"
+	"github.com/outbox-cdc/outbox-cdc/sql"
 	"github.com/outbox-cdc/outbox-cdc/test/harness"
 )
 
@@ -95,5 +101,51 @@ func TestStreamLetsTheServerStop(t *testing.T) {
 				t.Errorf("the server took %s to stop", took)
 			}
 		})
+	}
+}
+
+// Rows written before the publication cannot be decoded: up to 17 the server
+// says so in the stream, from 18 on it only warns and skips them.
+func TestAPublicationYoungerThanItsRowsIsAGap(t *testing.T) {
+	o := newDatabase(t, harness.SharedPostgres(t))
+	o.exec(sql.Outbox{Schema: "public", Name: "outbox_events"}.Table(false))
+	if _, err := CreateSlot(t.Context(), o.conn, o.cfg.Slot, CreateSlotOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	o.insert(1)
+	if _, err := CreatePublication(t.Context(), o.conn, o.cfg.Publication, o.cfg.Tables); err != nil {
+		t.Fatal(err)
+	}
+	s := o.open()
+	select {
+	case err := <-s.ended:
+		if !errors.Is(err, ErrGap) || !strings.Contains(err.Error(), "publication did not exist") {
+			t.Errorf("got %v, want ErrGap", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the session goes on")
+	}
+}
+
+// A DSN may name several hosts; everything that belongs to a session goes to
+// the one that answered.
+func TestASessionStaysWithOneHost(t *testing.T) {
+	pg := harness.SharedPostgres(t)
+	o := newOutbox(t, pg)
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	o.cfg.DSN = pg.DSNVia(closed.Addr().String()+","+pg.Addr(), url.User("postgres"), o.cfg.Slot)
+	s := o.open()
+	s.guard(t, o.cfg)
+	if got := s.Stream.endpoint.address; got != pg.Addr() {
+		t.Errorf("the stream comes from %s, want %s", got, pg.Addr())
+	}
+	srv := s.srv
+	srv.endpoint.address = closed.Addr().String()
+	if _, err := OpenStream(t.Context(), o.cfg, srv, decoder.NewPool()); !errors.Is(err, ErrUnreachable) {
+		t.Errorf("got %v, want ErrUnreachable", err)
 	}
 }

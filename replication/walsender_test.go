@@ -1,7 +1,9 @@
 package replication
 
 import (
+	"crypto/tls"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"sync"
@@ -14,8 +16,10 @@ import (
 // walsender is a scripted server on a loopback socket: it accepts replication
 // connections and answers the commands with which a session begins.
 type walsender struct {
-	listener net.Listener
-	wg       sync.WaitGroup
+	t         *testing.T
+	listener  net.Listener
+	accepting sync.Once
+	wg        sync.WaitGroup
 
 	systemID string
 	// slots holds what each look at the slot finds; the last one stays.
@@ -26,7 +30,13 @@ type walsender struct {
 	refuse chan *pgproto3.ErrorResponse
 	// stream is sent in one piece with the beginning of the stream.
 	stream []byte
-	starts atomic.Int32
+	// rest is sent behind it, piece by piece.
+	rest chan []byte
+	// reported takes the status updates, as far as somebody waits for them.
+	reported chan struct{}
+	starts   atomic.Int32
+	// tls, if set, is offered to the client.
+	tls *tls.Config
 	// parameters are those of the last startup message.
 	parameters atomic.Pointer[map[string]string]
 }
@@ -43,24 +53,11 @@ func newWalsender(t *testing.T, slots ...Slot) *walsender {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &walsender{listener: listener, systemID: "7", slots: make(chan Slot, 10), refuse: make(chan *pgproto3.ErrorResponse, 10)}
+	w := &walsender{t: t, listener: listener, systemID: "7", slots: make(chan Slot, 10),
+		refuse: make(chan *pgproto3.ErrorResponse, 10), reported: make(chan struct{})}
 	for _, s := range slots {
 		w.slots <- s
 	}
-	w.wg.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			w.wg.Go(func() {
-				defer conn.Close()
-				if err := w.serve(pgproto3.NewBackend(conn, conn), conn); err != nil {
-					t.Errorf("walsender: %v", err)
-				}
-			})
-		}
-	})
 	t.Cleanup(func() {
 		listener.Close()
 		w.wg.Wait()
@@ -68,8 +65,37 @@ func newWalsender(t *testing.T, slots ...Slot) *walsender {
 	return w
 }
 
-func (w *walsender) dsn() string {
-	return fmt.Sprintf("postgres://relay@%s/shop?sslmode=disable", w.listener.Addr())
+// accept serves every connection until the test ends.
+func (w *walsender) accept() {
+	for {
+		conn, err := w.listener.Accept()
+		if err != nil {
+			return
+		}
+		w.wg.Go(func() {
+			defer conn.Close()
+			secured, err := w.secure(conn)
+			if err == nil {
+				err = w.serve(pgproto3.NewBackend(secured, secured), secured)
+			}
+			if err != nil {
+				w.t.Errorf("walsender: %v", err)
+			}
+		})
+	}
+}
+
+// secure answers the request for TLS, if there is to be one.
+func (w *walsender) secure(conn net.Conn) (net.Conn, error) {
+	if w.tls == nil {
+		return conn, nil
+	}
+	var request [8]byte
+	if _, err := io.ReadFull(conn, request[:]); err != nil {
+		return nil, err
+	}
+	_, err := conn.Write([]byte{'S'})
+	return tls.Server(conn, w.tls), err
 }
 
 // serve speaks the protocol until the client leaves.
@@ -96,7 +122,12 @@ func (w *walsender) serve(b *pgproto3.Backend, conn net.Conn) error {
 			if err := w.query(b, conn, msg.String); err != nil {
 				return err
 			}
-		case *pgproto3.CopyData, *pgproto3.CopyDone, *pgproto3.Terminate:
+		case *pgproto3.CopyData:
+			select {
+			case w.reported <- struct{}{}:
+			default:
+			}
+		case *pgproto3.CopyDone, *pgproto3.Terminate:
 		default:
 			return fmt.Errorf("unexpected %T", msg)
 		}
@@ -125,8 +156,15 @@ func (w *walsender) query(b *pgproto3.Backend, conn net.Conn, sql string) error 
 		if err != nil {
 			return err
 		}
-		_, err = conn.Write(append(begin, w.stream...))
-		return err
+		if _, err = conn.Write(append(begin, w.stream...)); err != nil || w.rest == nil {
+			return err
+		}
+		w.wg.Go(func() {
+			for piece := range w.rest {
+				conn.Write(piece)
+			}
+		})
+		return nil
 	default:
 		return fmt.Errorf("unexpected query %s", sql)
 	}
@@ -166,9 +204,12 @@ func (w *walsender) row(b *pgproto3.Backend, values ...string) {
 	b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
 }
 
-// config is one for the walsender's slot.
+// config is one for the walsender's slot. From the first time on the fields
+// of the walsender stay as they are.
 func (w *walsender) config() Config {
-	return Config{DSN: w.dsn(), Slot: "orders", Publication: "it's"}
+	w.accepting.Do(func() { w.wg.Go(w.accept) })
+	dsn := fmt.Sprintf("postgres://relay@%s/shop?sslmode=disable", w.listener.Addr())
+	return Config{DSN: dsn, Slot: "orders", Publication: "it's"}
 }
 
 func (w *walsender) server() Server {
