@@ -50,7 +50,7 @@ func readCompose(t *testing.T) composeFile {
 	if err := yaml.Unmarshal(text, &c); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"init", "kafka", "outbox-cdc", "postgres"}
+	want := []string{"init", "kafka", "outbox-cdc", "postgres", "topics"}
 	if got := slices.Sorted(maps.Keys(c.Services)); !slices.Equal(got, want) {
 		t.Fatalf("got services %q, want %q", got, want)
 	}
@@ -140,6 +140,9 @@ func TestComposeServicesFindEachOther(t *testing.T) {
 			t.Errorf("%s: no broker advertises %q", name, brokers)
 		}
 	}
+	if got, want := c.Services["topics"].Command, "--bootstrap-server=kafka:19092"; !slices.Contains(got, want) {
+		t.Errorf("topics runs %q, want %s", got, want)
+	}
 	if !slices.Contains(postgres.Command, "wal_level=logical") {
 		t.Errorf("postgres runs as %q, without wal_level=logical", postgres.Command)
 	}
@@ -150,7 +153,8 @@ func TestComposeStartsInOrder(t *testing.T) {
 	tests := []struct{ service, after, condition string }{
 		{"init", "postgres", "service_healthy"},
 		{"outbox-cdc", "init", "service_completed_successfully"},
-		{"outbox-cdc", "kafka", "service_healthy"},
+		{"topics", "kafka", "service_healthy"},
+		{"outbox-cdc", "topics", "service_completed_successfully"},
 	}
 	for _, tt := range tests {
 		if got := c.Services[tt.service].DependsOn[tt.after].Condition; got != tt.condition {
