@@ -96,7 +96,8 @@ func New(cfg Config, metrics *Metrics, log *slog.Logger) (*Publisher, error) {
 	}
 	c, err := newCluster(clusterConfig{
 		Bootstrap: cfg.Brokers, Security: cfg.Security, KafkaVersion: cfg.KafkaVersion,
-		Fence: cfg.Fence, StartTimeout: cfg.StartTimeout, Log: log,
+		CreateTopics: true, // whether that makes one is the brokers' auto.create.topics.enable
+		Fence:        cfg.Fence, StartTimeout: cfg.StartTimeout, Log: log,
 	})
 	if err != nil {
 		return nil, err
