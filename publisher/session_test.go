@@ -408,6 +408,15 @@ func forge(t *testing.T, brokers []string, partition int32, position decoder.Pos
 	}
 }
 
+func TestTopicIsMadeWhereTheBrokersMakeTopics(t *testing.T) {
+	fake := newFake(t, kfake.AllowAutoTopicCreation(), kfake.DefaultNumPartitions(2))
+	h := manyOrders(5, 2)
+	if err := h.publish(testContext(t), t, newTestPublisher(t, testConfig(fake.ListenAddrs())), &letters{}); err != nil {
+		t.Fatal(err)
+	}
+	h.check(t, fake.ListenAddrs(), 2)
+}
+
 // A topic that gets more partitions switches over between two events of an
 // aggregate, and both arrive.
 func TestMorePartitionsWhileStreaming(t *testing.T) {
