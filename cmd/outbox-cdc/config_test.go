@@ -117,6 +117,14 @@ func TestUnreachable(t *testing.T) {
 			t.Errorf("got %+v, want exit code %d and one line that begins with %q", got, codeKafka, want)
 		}
 	})
+	t.Run("Kafka that says nothing", func(t *testing.T) {
+		broker := silent(t)
+		got := execute(t, "run", "--brokers", broker, "--start-timeout", "50ms", "--log-level", "error")
+		const want = "; check --brokers, the network, and that the brokers run: no answer in time\n"
+		if got.code != codeKafka || !strings.Contains(got.err, broker) || !strings.HasSuffix(got.err, want) {
+			t.Errorf("got %+v, want exit code %d and a line that ends in %q", got, codeKafka, want)
+		}
+	})
 	t.Run("a certificate that is none", func(t *testing.T) {
 		ca := filepath.Join(t.TempDir(), "ca.pem")
 		if err := os.WriteFile(ca, []byte("not PEM"), 0o600); err != nil {

@@ -12,6 +12,8 @@ import (
 var (
 	// errNotStarted ends a process whose first session does not come up.
 	errNotStarted = errors.New("not started")
+	// errTooLate ends the attempt during which --start-timeout ran out.
+	errTooLate = errors.New("no answer in time")
 	// errUnfinished is a stop that could not be carried out in order.
 	errUnfinished = errors.New("stopped, but the end of the session was not in order; what was not confirmed is sent again at the next start and recognised")
 )
@@ -39,7 +41,7 @@ type loop struct {
 func (l *loop) run(ctx context.Context) error {
 	starting, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	patience := time.AfterFunc(l.startTimeout, func() { fail(errNotStarted) })
+	patience := time.AfterFunc(l.startTimeout, func() { fail(errTooLate) })
 	defer patience.Stop()
 	ended := "not started yet"
 	var last error // of a session that ended by itself
@@ -51,9 +53,9 @@ func (l *loop) run(ctx context.Context) error {
 		})
 		rule := classify(err)
 		switch {
-		case err == nil || interrupted(ctx, err):
+		case ctx.Err() != nil && (err == nil || interrupted(ctx, err)):
 			return nil
-		case interrupted(starting, err):
+		case err == nil || interrupted(starting, err):
 			return l.notStarted(last, err)
 		case rule.class == classFatal:
 			return err
@@ -71,18 +73,21 @@ func (l *loop) run(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return nil
 			}
-			return l.notStarted(last, nil)
+			return l.notStarted(last, err)
 		}
 	}
 }
 
-// notStarted names what stood in the way: the last fault that was not just the
-// end of our patience.
+// notStarted names what stood in the way: the last fault that was more than the
+// end of our patience, or else what we were waiting for.
 func (l *loop) notStarted(last, err error) error {
-	if last == nil {
-		last = err
+	switch {
+	case last != nil:
+		err = last
+	case err == nil:
+		err = errors.New("the first session came up too late")
 	}
-	return fmt.Errorf("%w within --start-timeout %s: %w", errNotStarted, l.startTimeout, last)
+	return fmt.Errorf("%w within --start-timeout %s: %w", errNotStarted, l.startTimeout, err)
 }
 
 // backoff lengthens the pauses between sessions that do not last.

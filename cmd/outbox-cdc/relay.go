@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -48,14 +50,14 @@ func (r *relay) session(ctx context.Context, up func()) error {
 	source.Waiting = func(replication.Holder) { up() }
 	srv, err := replication.Preflight(ctx, source)
 	if err != nil {
-		return err
+		return r.unanswered(ctx, err)
 	}
 	for _, warning := range srv.Warnings {
 		r.warnOnce(warning)
 	}
 	stream, err := replication.OpenStream(ctx, source, srv, r.pool)
 	if err != nil {
-		return err
+		return r.unanswered(ctx, err)
 	}
 	defer stream.Close()
 	guard, err := replication.OpenGuard(ctx, source, srv, stream)
@@ -71,6 +73,30 @@ func (r *relay) session(ctx context.Context, up func()) error {
 	return s.run(ctx)
 }
 
+// unansweredError is a server that said nothing until we lost patience.
+type unansweredError struct {
+	where string
+	cause error
+}
+
+func (e *unansweredError) Error() string {
+	return fmt.Sprintf("PostgreSQL at %s does not answer; check --dsn, the network, and that the server runs", e.where)
+}
+
+func (e *unansweredError) Unwrap() error { return e.cause }
+
+// unanswered names the server where err says no more than that ctx has ended.
+func (r *relay) unanswered(ctx context.Context, err error) error {
+	if !interrupted(ctx, err) {
+		return err
+	}
+	where := "the address of --dsn"
+	if dsn, parse := pgx.ParseConfig(r.source.DSN); parse == nil {
+		where = net.JoinHostPort(dsn.Host, strconv.Itoa(int(dsn.Port)))
+	}
+	return &unansweredError{where: where, cause: err}
+}
+
 // connect does once, before the slot is touched, what does not belong to any
 // session: while Kafka is down another process may have the slot.
 func (r *relay) connect(ctx context.Context) error {
@@ -82,7 +108,7 @@ func (r *relay) connect(ctx context.Context) error {
 	}
 	if r.letters != nil {
 		if err := r.letters.Check(ctx); err != nil {
-			return err
+			return r.unanswered(ctx, err)
 		}
 	}
 	r.connected = true
