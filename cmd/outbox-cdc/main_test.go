@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"os"
 	"strings"
 	"testing"
 
@@ -121,15 +120,4 @@ func checkHelp(t *testing.T, path string) string {
 		t.Errorf("%s --help begins with %.60q", path, got.out)
 	}
 	return got.out
-}
-
-// A test must not depend on the environment of whoever runs it.
-func TestMain(m *testing.M) {
-	for _, f := range definitions() {
-		os.Unsetenv(environment(f.Names()[0]))
-	}
-	for _, name := range []string{"PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE", "PGSERVICE"} {
-		os.Unsetenv(name)
-	}
-	os.Exit(m.Run())
 }
