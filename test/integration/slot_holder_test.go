@@ -115,9 +115,7 @@ func TestSlotOfASilentServer(t *testing.T) {
 	}{
 		{"walsender stopped", func(o *outbox, _ *harness.Proxy) func() error {
 			pid := o.walsender()
-			if err := harness.PausePID(pid); err != nil {
-				o.t.Fatal(err)
-			}
+			pauseWalsender(o.t, pid)
 			return func() error { return harness.ResumePID(pid) }
 		}},
 		{"connection dead", func(_ *outbox, proxy *harness.Proxy) func() error {
