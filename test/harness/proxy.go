@@ -95,6 +95,20 @@ func (p *Proxy) Ended() int {
 	return n
 }
 
+// Holding is the number of connections of which bytes are held back, by Stall
+// or StallOpen.
+func (p *Proxy) Holding() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for l := range p.links {
+		if l.holding.Load() > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // Stall holds back all bytes of a direction, and the ends of connections, until
 // Resume: a network that is down for a while. New connections are accepted.
 func (p *Proxy) Stall(d Direction) { p.change(d, func(l *lane) { l.flow = hold }) }

@@ -18,6 +18,8 @@ type link struct {
 	server *net.TCPConn
 	torn   atomic.Bool // bytes of it were swallowed
 	ended  atomic.Bool // the server's end has reached the client
+	// holding is how many directions have bytes that are held back.
+	holding atomic.Int32
 	once   sync.Once
 	done   chan struct{} // closed by reset
 
@@ -114,8 +116,18 @@ func (l *link) enqueue(queue chan<- chunk, c chunk) bool {
 // deliver does with a chunk what the lane says. It returns false when the link
 // is broken.
 func (l *link) deliver(d Direction, c chunk, to *net.TCPConn) bool {
+	held := false
+	defer func() {
+		if held {
+			l.holding.Add(-1)
+		}
+	}()
 	for {
 		lane, changed := l.proxy.lane(l, d)
+		if lane.flow == hold && !held {
+			held = true
+			l.holding.Add(1)
+		}
 		var wake <-chan time.Time // never, while bytes are held
 		if lane.flow != hold {
 			wait := time.Until(c.read.Add(lane.delay))

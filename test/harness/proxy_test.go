@@ -166,9 +166,15 @@ func TestProxyStallsOnlyOpenConnections(t *testing.T) {
 	if err := roundTrip(later, "hello", time.Second); err != nil {
 		t.Errorf("a new connection: %v", err)
 	}
+	if n := p.Holding(); n != 1 {
+		t.Errorf("bytes of %d connections are held back, want 1", n)
+	}
 	p.Resume()
 	if err := expect(conn, "held", time.Second); err != nil {
 		t.Errorf("the open connection after Resume: %v", err)
+	}
+	if n := p.Holding(); n != 0 {
+		t.Errorf("bytes of %d connections are held back after Resume", n)
 	}
 }
 
