@@ -342,9 +342,10 @@ func TestFinishReportsUntilPublishedAndAwaitsTheAnswer(t *testing.T) {
 			t.Errorf("%d status updates in a minute of waiting", n)
 		}
 		w.confirmed.Store(0x2000)
-		close(published)
 		// What comes before the answer is dropped.
-		w.say(transaction(0x3000, 5, 100), keepaliveMessage(0x3000, false))
+		go w.say(transaction(0x3000, 5, 100), keepaliveMessage(0x3000, false))
+		synctest.Wait()
+		close(published)
 		if err := <-finished; err != nil {
 			t.Fatal(err)
 		}
