@@ -20,8 +20,8 @@ type link struct {
 	ended  atomic.Bool // the server's end has reached the client
 	// holding is how many directions have bytes that are held back.
 	holding atomic.Int32
-	once   sync.Once
-	done   chan struct{} // closed by reset
+	once    sync.Once
+	done    chan struct{} // closed by reset
 
 	// flows hold for this link instead of the lanes' where they are not pass.
 	// The proxy's mu guards them.
