@@ -186,8 +186,16 @@ func refusal(code sarama.KError) error {
 	if code == sarama.ErrNoError {
 		return nil
 	}
-	return code
+	return &refusedError{code}
 }
+
+// refusedError is an answer of a broker with its number in the text, by which
+// operators find it, and which is all there is of those that sarama does not
+// know.
+type refusedError struct{ code sarama.KError }
+
+func (e *refusedError) Error() string { return codeText(e.code) }
+func (e *refusedError) Unwrap() error { return e.code }
 
 // isRefusedTLS reports whether a TLS handshake failed for a reason that another
 // attempt does not cure. A client certificate is refused only after the handshake,

@@ -87,6 +87,9 @@ func TestAcquireWithRights(t *testing.T) {
 		got := p.acquire()
 		p.wantMode(got, acquiredBlind, "READ")
 		p.mustSend(eventBatch(got.identity, 0, 1, 1, time.Now()))
+		if limits, size := p.cluster.brokerLimits(t.Context()), p.cluster.maxMessageBytes(t.Context(), p.topic); limits != (brokerLimits{}) || size != 0 {
+			t.Errorf("settings are %+v and %d, want them unknown", limits, size)
+		}
 	})
 	t.Run("less than exact is refused where exact is required", func(t *testing.T) {
 		p := as(t, "untransactional", require)
