@@ -74,9 +74,11 @@ type MappingError struct {
 	Missing []string
 }
 
-// Error names the table, the columns and the remedy.
+// Error names the table, the columns and the remedy. Rows are decoded with the
+// columns that the table had when they were written, so adding a column does not
+// help those.
 func (e *MappingError) Error() string {
-	return fmt.Sprintf("table %s has no column %s; add it to the table, nothing of the table was skipped",
+	return fmt.Sprintf("table %s had no column %s when the next rows were written; add what is missing, then pass those rows with \"outbox-cdc slot advance\"; nothing was skipped yet",
 		e.Table, strings.Join(e.Missing, ", no column "))
 }
 

@@ -61,6 +61,9 @@ type session struct {
 	lastMarker pglogrepl.LSN
 	// proving are the partitions with events skipped on the word of their tail.
 	proving map[*partition]struct{}
+	// recognised counts the events that the partitions proved to hold since that
+	// was last said.
+	recognised int
 	// earliest is the first position at which one of them has to be judged.
 	earliest decoder.Position
 

@@ -46,11 +46,16 @@ func (s *session) prove(p *partition, position decoder.Position) {
 		events += run.events
 	}
 	s.metrics.recognised.Add(float64(events))
-	s.log.Info("events recognised in the partition", "topic", p.topic.name, "partition", p.id, "events", events)
+	s.log.Debug("events recognised in a partition", "topic", p.topic.name, "partition", p.id, "events", events)
 	p.skipped = nil
 	p.tail = nil
 	p.lastAcked = position
 	delete(s.proving, p)
+	s.recognised += events
+	if len(s.proving) == 0 {
+		s.log.Info("events recognised in the partitions and not sent again", "events", s.recognised)
+		s.recognised = 0
+	}
 	s.rested(p.topic)
 }
 

@@ -16,11 +16,12 @@ func TestFaultsOfTheConfiguration(t *testing.T) {
 	}{
 		{"brokers missing", []string{"run"},
 			[]string{"--brokers is required: the addresses of Kafka brokers, host:port[,host:port...]"}},
-		{"all at once", []string{"run", "--slot", "Orders", "--topic", "a b", "--status-interval", "soon", "--tls=perhaps", "--log-level", "loud"},
+		{"all at once", []string{"run", "--slot", "Orders", "--topic", "a b", "--status-interval", "soon", "--tls=perhaps", "--log-level", "loud", "--http", "9464"},
 			[]string{
 				`--log-level must be debug, info, warn or error, got "loud"`,
 				`--status-interval must be a duration such as 30s, got "soon"`,
 				`--tls must be true or false, got "perhaps"`,
+				`--http must be [host]:port, got "9464"`,
 				`--slot must be 1 to 63 lower-case letters, digits and underscores, got "Orders"`,
 				`--brokers is required: the addresses of Kafka brokers, host:port[,host:port...]`,
 				`--topic must hold letters, digits, dot, underscore, hyphen and {placeholders}, got "a b"`,

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -25,19 +24,33 @@ func newRegistry() *prometheus.Registry {
 	return registry
 }
 
-// serveHTTP serves the metrics on addr until the returned function is called.
-// An address without a host is on loopback alone.
-func serveHTTP(addr string, registry *prometheus.Registry, log *slog.Logger) (stop func(), err error) {
-	host, port, err := net.SplitHostPort(addr)
+// listenAddress reads the address to serve on. Without a host it is on loopback
+// alone. Empty is none.
+func (s *settings) listenAddress(name string) string {
+	value := s.c.String(name)
+	if value == "" {
+		return ""
+	}
+	host, port, err := net.SplitHostPort(value)
 	if err != nil {
-		return nil, usageError{fmt.Errorf("--http must be [host]:port, got %q", addr)}
+		s.fault("--%s must be [host]:port, got %q", name, value)
+		return ""
 	}
 	if host == "" {
 		host = "localhost"
 	}
-	listener, err := net.Listen("tcp", net.JoinHostPort(host, port))
+	return net.JoinHostPort(host, port)
+}
+
+// serveHTTP serves the metrics on addr until the returned function is called.
+// An empty addr is nothing to serve on.
+func serveHTTP(addr string, registry *prometheus.Registry, log *slog.Logger) (stop func(), err error) {
+	if addr == "" {
+		return func() {}, nil
+	}
+	listener, err := net.Listen("tcp", addr)
 	if err != nil {
-		return nil, usageError{fmt.Errorf("--http %s cannot be listened on, choose another address: %w", addr, err)}
+		return nil, usage("--http %s cannot be listened on, choose another address: %w", addr, err)
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))

@@ -45,6 +45,7 @@ func (l *loop) run(ctx context.Context) error {
 	defer patience.Stop()
 	ended := "not started yet"
 	var last error // of a session that ended by itself
+	startedOver := false
 	for pauses := (backoff{}); ; {
 		var since time.Time // of the session being up
 		err := l.session(starting, func() {
@@ -63,11 +64,12 @@ func (l *loop) run(ctx context.Context) error {
 			return fmt.Errorf("%w: %w", errUnfinished, err)
 		}
 		last = err
-		if rule.class == classStartOver {
-			l.log.Warn(ended, "error", err, "retry_in", "0s")
-			continue
+		pause := time.Duration(0)
+		if rule.class != classStartOver || startedOver {
+			pause = pauses.after(since)
 		}
-		pause := pauses.after(since)
+		// What makes one session start over may make the next one do so too.
+		startedOver = rule.class == classStartOver
 		l.log.Warn(ended, "error", err, "retry_in", pause.String())
 		if !wait(starting, pause) {
 			if ctx.Err() != nil {

@@ -116,7 +116,8 @@ func TestLoopEnds(t *testing.T) {
 		{name: "stopped while up", attempts: []attempt{{up: true, lasts: time.Hour}}, stop: time.Minute, after: time.Minute, sessions: 1},
 		{name: "stopped while opening", attempts: []attempt{{opening: time.Minute}}, stop: time.Second, after: time.Second, sessions: 1},
 		{name: "stopped in a pause", attempts: []attempt{{err: errAway}}, stop: 100 * time.Millisecond, after: 100 * time.Millisecond, sessions: 1},
-		{name: "starting over needs no pause", attempts: []attempt{{up: true, err: publisher.ErrStartOver}, {up: true, err: publisher.ErrStartOver}, {err: errFatal}}, want: errFatal, code: 6, sessions: 3},
+		{name: "starting over needs no pause", attempts: []attempt{{up: true, err: publisher.ErrStartOver}, {err: errFatal}}, want: errFatal, code: 6, sessions: 2},
+		{name: "starting over again does", attempts: []attempt{{up: true, err: publisher.ErrStartOver}, {up: true, err: publisher.ErrStartOver}, {err: errFatal}}, want: errFatal, code: 6, after: 1200 * time.Millisecond, sessions: 3},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -36,6 +36,7 @@ func (p *program) run(c *cli.Context) error {
 	startTimeout, shutdownTimeout := s.positive("start-timeout"), s.positive("shutdown-timeout")
 	destination.StartTimeout = max(startTimeout, 1) // a fault of it is known already
 	source.Log = log
+	address := s.listenAddress("http")
 	if err := s.err(source.Validate(), destination.Validate()); err != nil {
 		return err
 	}
@@ -43,13 +44,11 @@ func (p *program) run(c *cli.Context) error {
 	limitMemory(destination.MaxInFlightBytes)
 
 	registry := newRegistry()
-	if addr := c.String("http"); addr != "" {
-		stop, err := serveHTTP(addr, registry, log)
-		if err != nil {
-			return err
-		}
-		defer stop()
+	stopHTTP, err := serveHTTP(address, registry, log)
+	if err != nil {
+		return err
 	}
+	defer stopHTTP()
 	pub, err := publisher.New(destination, publisher.NewMetrics(registry), log)
 	if err != nil {
 		return err
