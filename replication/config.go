@@ -111,6 +111,17 @@ func (c Config) statusInterval(walSenderTimeout time.Duration) time.Duration {
 	return interval
 }
 
+// walSenderTimeout returns the wal_sender_timeout that a session asks for,
+// given the server's. While the server works through a large transaction that
+// is not published, it answers only when half of that has passed; it must not
+// be taken for dead until then.
+func (c Config) walSenderTimeout(server time.Duration) time.Duration {
+	if server == 0 {
+		return 0
+	}
+	return min(server, c.silenceTimeout())
+}
+
 func (c Config) silenceTimeout() time.Duration {
 	if c.SilenceTimeout == 0 {
 		return defaultSilenceTimeout

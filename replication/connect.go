@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -85,9 +86,9 @@ type replicationConn struct {
 	source io.Reader
 }
 
-// connectReplication opens a replication connection to pin, if it is set.
-// Notices go to notice.
-func (c Config) connectReplication(ctx context.Context, pin endpoint, notice pgconn.NoticeHandler) (*replicationConn, error) {
+// connectReplication opens a replication connection to pin, if it is set, with
+// a wal_sender_timeout of its own. Notices go to notice.
+func (c Config) connectReplication(ctx context.Context, pin endpoint, timeout time.Duration, notice pgconn.NoticeHandler) (*replicationConn, error) {
 	cc, err := c.connConfig()
 	if err != nil {
 		return nil, err
@@ -95,6 +96,7 @@ func (c Config) connectReplication(ctx context.Context, pin endpoint, notice pgc
 	rc := &replicationConn{dialer: &dialer{pin: pin, timeout: cc.ConnectTimeout, large: true}}
 	cc.DialFunc = rc.dialer.dial
 	cc.RuntimeParams["replication"] = "database"
+	cc.RuntimeParams["wal_sender_timeout"] = strconv.FormatInt(timeout.Milliseconds(), 10)
 	cc.OnNotice = notice
 	cc.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
 		rc.source = r

@@ -92,7 +92,6 @@ type session struct {
 	srv       Server
 	out       chan *decoder.Chunk
 	confirmed atomic.Uint64
-	events    atomic.Int64
 	stop      context.CancelFunc
 	ended     chan error
 	close     func()

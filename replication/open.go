@@ -30,7 +30,7 @@ const (
 // Config.NoWait makes that ErrBusy. The caller closes the stream.
 func OpenStream(ctx context.Context, cfg Config, srv Server, pool *decoder.Pool) (*Stream, error) {
 	log := cfg.log()
-	conn, err := cfg.connectReplication(ctx, srv.endpoint, func(_ *pgconn.PgConn, n *pgconn.Notice) {
+	conn, err := cfg.connectReplication(ctx, srv.endpoint, srv.WALSenderTimeout, func(_ *pgconn.PgConn, n *pgconn.Notice) {
 		log.Warn("notice from the server", "slot", cfg.Slot, "code", n.Code, "message", n.Message, "detail", n.Detail)
 	})
 	if err != nil {

@@ -104,7 +104,9 @@ func newCertificate(t *testing.T) tls.Certificate {
 
 func TestConnectionsPinTheirSettings(t *testing.T) {
 	w := newWalsender(t, goodSlot())
-	s, err := OpenStream(t.Context(), w.config(), w.server(), decoder.NewPool())
+	srv := w.server()
+	srv.WALSenderTimeout = 30 * time.Second
+	s, err := OpenStream(t.Context(), w.config(), srv, decoder.NewPool())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,6 +115,7 @@ func TestConnectionsPinTheirSettings(t *testing.T) {
 	want := map[string]string{
 		"client_encoding": "UTF8", "datestyle": "ISO", "timezone": "UTC", "intervalstyle": "postgres",
 		"extra_float_digits": "3", "bytea_output": "hex", "application_name": "outbox-cdc", "replication": "database",
+		"wal_sender_timeout": "30000",
 	}
 	for name, value := range want {
 		if got[name] != value {

@@ -23,7 +23,7 @@ type Server struct {
 	SystemID         string
 	Timeline         int32
 	Version          int           // server_version_num
-	WALSenderTimeout time.Duration // 0 if the server has none
+	WALSenderTimeout time.Duration // of our sessions; 0 if the server has none
 	WALEnd           pglogrepl.LSN
 	Slot             Slot
 	Tables           []decoder.Table // as configured, with their OIDs
@@ -76,7 +76,7 @@ func (p *preflight) server(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read wal_sender_timeout: %w", err)
 	}
-	p.srv.WALSenderTimeout = time.Duration(ms) * time.Millisecond
+	p.srv.WALSenderTimeout = p.cfg.walSenderTimeout(time.Duration(ms) * time.Millisecond)
 	switch {
 	case p.srv.Version < minVersion:
 		return fault(ErrSetup, "the server is PostgreSQL %d; 14 or later is needed", p.srv.Version/10000)
@@ -91,7 +91,7 @@ func (p *preflight) server(ctx context.Context) error {
 // replication tries a replication connection: attributes of the role do not
 // tell the truth on every service.
 func (p *preflight) replication(ctx context.Context) error {
-	conn, err := p.cfg.connectReplication(ctx, p.srv.endpoint, nil)
+	conn, err := p.cfg.connectReplication(ctx, p.srv.endpoint, p.srv.WALSenderTimeout, nil)
 	if isCode(err, "53300") {
 		return p.noWalsender(ctx, err)
 	}

@@ -121,3 +121,18 @@ func TestStatusIntervalFollowsTheServer(t *testing.T) {
 		})
 	}
 }
+
+// A server in the middle of a large transaction that is not published answers
+// only when half of wal_sender_timeout has passed.
+func TestWalSenderTimeoutIsNoLongerThanOurPatience(t *testing.T) {
+	for _, tt := range []struct{ server, silence, want time.Duration }{
+		{time.Minute, 0, 30 * time.Second},
+		{6 * time.Second, 0, 6 * time.Second},
+		{time.Minute, 2 * time.Second, 2 * time.Second},
+		{0, 2 * time.Second, 0}, // such a server answers all the time
+	} {
+		if got := (Config{SilenceTimeout: tt.silence}).walSenderTimeout(tt.server); got != tt.want {
+			t.Errorf("server %s, silence %s: got %s, want %s", tt.server, tt.silence, got, tt.want)
+		}
+	}
+}
