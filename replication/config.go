@@ -51,9 +51,9 @@ type Config struct {
 	// Waiting, if set, is called when the slot is found held by another
 	// connection, and again when the holder changes.
 	Waiting func(Holder)
-	// Streamed, if set, returns the tables, as decoder.Table.String gives them, that this slot is
-	// known to have streamed before. One of them that is no longer published is
-	// a gap; any other is a matter of setup.
+	// Streamed, if set, returns the tables, as decoder.Table.String gives them,
+	// that this slot is known to have streamed before. One of them that is no
+	// longer published is a gap; any other is a matter of setup.
 	Streamed func(context.Context, *pgx.Conn) ([]string, error)
 	// Log receives what belongs on an operator's timeline. The default
 	// discards it.

@@ -20,9 +20,9 @@ import (
 
 const defaultConnectTimeout = 10 * time.Second
 
-// pinned are the settings that decide the text of values, and those by which
-// a database or role default could end a session. Sent in the startup message they win over ALTER
-// DATABASE and ALTER ROLE.
+// pinned are the settings that decide the text of values, and those by which a
+// database or role default could end a session. Sent in the startup message
+// they win over ALTER DATABASE and ALTER ROLE.
 var pinned = map[string]string{
 	"client_encoding":                     "UTF8",
 	"datestyle":                           "ISO",

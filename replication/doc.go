@@ -7,10 +7,10 @@
 // the server what has been confirmed. A Guard proves on a connection of its
 // own that the slot is still ours and that our tables are still published.
 //
-// The guarantee: the server is never told of a position that the caller did not confirm, or
-// that this session did not receive, and every session starts at the slot's
-// own position. When anything is in doubt the session ends and the caller
-// starts another.
+// The guarantee: the server is never told of a position that the caller did not
+// confirm, or that this session did not receive, and every session starts at
+// the slot's own position. When anything is in doubt the session ends and the
+// caller starts another.
 //
 // What a caller must know: a Stream is driven by one goroutine, which calls
 // Run, then Finish. An error that has one of the sentinels of this package in

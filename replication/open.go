@@ -49,8 +49,8 @@ func OpenStream(ctx context.Context, cfg Config, srv Server, pool *decoder.Pool)
 }
 
 // start begins to stream, as soon as the slot is free, and returns where the
-// slot stood. Nothing but a crash of the server, which ends this connection too, moves a
-// slot back, so what it returns is never ahead of the slot.
+// slot stood. Nothing but a crash of the server, which ends this connection
+// too, moves a slot back, so what it returns is never ahead of the slot.
 func start(ctx context.Context, cfg Config, srv Server, conn *replicationConn) (pglogrepl.LSN, error) {
 	system, err := pglogrepl.IdentifySystem(ctx, conn.PgConn)
 	if err != nil {

@@ -34,8 +34,9 @@ type Server struct {
 }
 
 // Preflight looks by SQL at everything that has to be right before a session
-// may start: the server's own reaction to a mistake is often an error at the first row,
-// or silence. It returns the first fault, of a kind that the sentinels of this package name.
+// may start: the server's own reaction to a mistake is often an error at the
+// first row, or silence. It returns the first fault, of a kind that the
+// sentinels of this package name.
 func Preflight(ctx context.Context, cfg Config) (Server, error) {
 	conn, reached, err := cfg.connect(ctx, endpoint{})
 	if err != nil {

@@ -133,10 +133,11 @@ type CreateSlotOptions struct {
 	Timeout time.Duration
 }
 
-// CreateSlot creates a logical slot for pgoutput and returns its state. The publication must
-// exist first: rows written before it cannot be decoded. It waits for every
-// transaction of the server that has written something. When it gives up, no
-// slot is left behind, provided that the connection is one of Config.Connect.
+// CreateSlot creates a logical slot for pgoutput and returns its state. The
+// publication must exist first: rows written before it cannot be decoded. It
+// waits for every transaction of the server that has written something. When it
+// gives up, no slot is left behind, provided that the connection is one of
+// Config.Connect.
 func CreateSlot(ctx context.Context, conn *pgx.Conn, name string, opts CreateSlotOptions) (Slot, error) {
 	if err := ValidateSlotName(name); err != nil {
 		return Slot{}, err

@@ -6,10 +6,10 @@ import (
 )
 
 // receiveBufferControl returns a net.Dialer.Control that asks for a receive
-// buffer of size bytes before the connection is made, so that the window scale fits, and notes what was
-// granted. Asking switches the system's own tuning off, so a throw-away socket
-// is asked first: where the limit (net.core.rmem_max) is too low to be of use,
-// nothing is changed.
+// buffer of size bytes before the connection is made, so that the window scale
+// fits, and notes what was granted. Asking switches the system's own tuning
+// off, so a throw-away socket is asked first: where the limit
+// (net.core.rmem_max) is too low to be of use, nothing is changed.
 func receiveBufferControl(size int, granted *int) func(network, address string, c syscall.RawConn) error {
 	return func(_, _ string, c syscall.RawConn) error {
 		probe, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)

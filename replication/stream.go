@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/jackc/pglogrepl"
-	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/outbox-cdc/outbox-cdc/decoder"
 )
@@ -237,50 +235,6 @@ func (s *Stream) keepalive(k keepalive) error {
 		return fmt.Errorf("%w: it has waited %s for acknowledgements up to %s on slot %q", ErrShutdown, leaveAfter, k.walEnd, s.slot)
 	}
 	return nil
-}
-
-// serverError turns an ErrorResponse into an error.
-func (s *Stream) serverError(body []byte) error {
-	var msg pgproto3.ErrorResponse
-	if err := msg.Decode(body); err != nil {
-		return fmt.Errorf("%w: %w", errFraming, err)
-	}
-	pgErr := pgconn.ErrorResponseToPgError(&msg)
-	if pgErr.Code == "42704" && pgErr.Routine == routinePublication {
-		return fault(ErrGap, "slot %q: the publication did not exist when the next rows were written (at %s or after), so the server cannot decode them; "+
-			"create the slot again, after the publication, and publish again what is missing", s.slot, s.Received()).because(pgErr)
-	}
-	return fmt.Errorf("walsender of slot %q: %w", s.slot, pgErr)
-}
-
-// Functions of the server that say which error or warning this is: its text
-// may be translated.
-const (
-	routinePublication      = "get_publication_oid"
-	routineLoadPublications = "LoadPublications"
-)
-
-// notice logs what the server says beside the stream. PostgreSQL 18 says so,
-// and no more, when it skips rows because the publication did not exist.
-func (s *Stream) notice(body []byte) error {
-	var msg pgproto3.NoticeResponse
-	if err := msg.Decode(body); err != nil {
-		return fmt.Errorf("%w: %w", errFraming, err)
-	}
-	logNotice(s.log, s.slot, (*pgproto3.ErrorResponse)(&msg))
-	if msg.Code == "55000" && msg.Routine == routineLoadPublications {
-		return fault(ErrGap, "slot %q: the publication did not exist when the next rows were written (at %s or after), and the server skips them: %s; "+
-			"create the slot again, after the publication, and publish again what is missing", s.slot, s.Received(), msg.Message)
-	}
-	return nil
-}
-
-func logNotice(log *slog.Logger, slot string, n *pgproto3.ErrorResponse) {
-	level := slog.LevelInfo
-	if n.SeverityUnlocalized == "WARNING" {
-		level = slog.LevelWarn
-	}
-	log.Log(context.Background(), level, "notice from the server", "slot", slot, "code", n.Code, "message", n.Message, "detail", n.Detail)
 }
 
 // Close ends the session and releases what it holds. It is called once, when

@@ -18,8 +18,8 @@ import (
 )
 
 // wire is the server's end of a stream that has started, without a server: a
-// test writes what the walsender says and reads what it hears. Both ends run on the fake clock of
-// a synctest bubble, which sockets would not.
+// test writes what the walsender says and reads what it hears. Both ends run on
+// the fake clock of a synctest bubble, which sockets would not.
 type wire struct {
 	t      *testing.T
 	conn   net.Conn
