@@ -104,6 +104,52 @@ func TestStreamLetsTheServerStop(t *testing.T) {
 	}
 }
 
+// With a publisher that is blocked for long the stream cannot read that the
+// server wants to stop; the guard notices.
+func TestGuardLetsTheServerStopWhileThePublisherIsBlocked(t *testing.T) {
+	o := newOutbox(t, harness.NewPostgres(t, harness.PostgresConfig{}))
+	for range 40 {
+		o.insert(2000)
+	}
+	s := o.open()
+	g := s.guard(t, o.cfg)
+	harness.Eventually(t, 10*time.Second, func() error {
+		if len(s.out) < cap(s.out) {
+			return fmt.Errorf("%d chunks are waiting", len(s.out))
+		}
+		return nil
+	})
+	guarded := make(chan error, 1)
+	go func() {
+		guarded <- g.Run(t.Context())
+		s.close()
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	took, err := o.pg.Stop(ctx, harness.Fast)
+	if err != nil || took > 5*time.Second {
+		t.Errorf("the server took %s to stop (%v)", took, err)
+	}
+	if err := <-guarded; err == nil {
+		t.Error("the guard noticed nothing")
+	}
+}
+
+// REPLICATION is enough to stream; not even SELECT on the table is needed.
+func TestARoleThatMayOnlyReplicateStreams(t *testing.T) {
+	pg := harness.SharedPostgres(t)
+	o := newOutbox(t, pg)
+	role := harness.Name(t)
+	o.exec("CREATE ROLE " + role + " LOGIN REPLICATION")
+	t.Cleanup(func() { pg.Exec(context.Background(), "postgres", "DROP ROLE "+role) })
+	o.cfg.DSN = pg.DSNVia(pg.Addr(), url.User(role), o.cfg.Slot)
+	s := o.open()
+	s.guard(t, o.cfg)
+	o.insert(3)
+	s.consume(t, 3)
+	s.drainUntil(t, func() error { return o.at(s.position()) })
+}
+
 // Rows written before the publication cannot be decoded: up to 17 the server
 // says so in the stream, from 18 on it only warns and skips them.
 func TestAPublicationYoungerThanItsRowsIsAGap(t *testing.T) {
