@@ -27,6 +27,11 @@ func (m acquireMode) String() string {
 	return [...]string{"exact", "looking twice", "blind"}[m]
 }
 
+// guarantee is what an operator may count on in this mode.
+func (m acquireMode) guarantee() string {
+	return [...]string{"exact", "not exact", "at least once"}[m]
+}
+
 // acquireRequest names the partition and what is known about it.
 type acquireRequest struct {
 	transactionalID string

@@ -219,7 +219,7 @@ func (s *session) sayMode(p *partition, a acquisition) {
 		return
 	}
 	p.topic.mode = a.mode
-	s.log.Warn("partitions are acquired in a weaker way", "topic", p.topic.name, "guarantee", a.mode, "reason", a.reason)
+	s.log.Warn("partitions are acquired in a weaker way", "topic", p.topic.name, "guarantee", a.mode.guarantee(), "reason", a.reason)
 }
 
 // keepAcquired acquires idle partitions again before their transactional ids

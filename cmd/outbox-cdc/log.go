@@ -6,11 +6,12 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"time"
 )
 
 // newLogger returns the logger that --log-level and --log-format ask for.
 func newLogger(w io.Writer, level, format string) (*slog.Logger, error) {
-	var options slog.HandlerOptions
+	options := slog.HandlerOptions{ReplaceAttr: inWords}
 	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
 	l, known := levels[strings.ToLower(level)]
 	if !known {
@@ -29,6 +30,19 @@ func newLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 		return slog.New(slog.NewJSONHandler(w, &options)), nil
 	}
 	return nil, fmt.Errorf("--log-format must be auto, text or json, got %q", format)
+}
+
+// inWords has every value that can say itself as text do so: JSON would show
+// durations as nanoseconds, and others as numbers or structures.
+func inWords(_ []string, a slog.Attr) slog.Attr {
+	value := a.Value.Any()
+	if _, moment := value.(time.Time); moment {
+		return a
+	}
+	if text, ok := value.(fmt.Stringer); ok {
+		a.Value = slog.StringValue(text.String())
+	}
+	return a
 }
 
 // isTerminal reports whether a stream leads to a terminal.
