@@ -96,18 +96,26 @@ func moved(slot string, found, known pglogrepl.LSN, who string) error {
 }
 
 // Load reads the record of a slot from the table in schema; nil means that
-// there is none. The error may be ErrUnavailable.
+// there is none. The error may be ErrUnavailable: also if there is a record that
+// the role may read but not write, since it would stay behind the slot and look
+// like a gap at the next start.
 func Load(ctx context.Context, conn *pgx.Conn, schema, slot string) (*Record, error) {
 	rec := Record{Slot: slot}
 	var confirmed string
 	var commitTime *time.Time
-	err := conn.QueryRow(ctx, "SELECT confirmed::text, commit_time, system_id, timeline, session, clean, tables FROM "+table(schema)+" WHERE slot = $1", slot).
-		Scan(&confirmed, &commitTime, &rec.SystemID, &rec.Timeline, &rec.Session, &rec.Clean, &rec.Tables)
+	var writable bool
+	err := conn.QueryRow(ctx, `SELECT confirmed::text, commit_time, system_id, timeline, session, clean, tables,
+  has_table_privilege($2, 'INSERT') AND has_table_privilege($2, 'UPDATE')
+FROM `+table(schema)+" WHERE slot = $1", slot, table(schema)).
+		Scan(&confirmed, &commitTime, &rec.SystemID, &rec.Timeline, &rec.Session, &rec.Clean, &rec.Tables, &writable)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, recordError("read", schema, err)
+	}
+	if !writable {
+		return nil, noRight("write", schema)
 	}
 	if commitTime != nil {
 		rec.CommitTime = *commitTime
@@ -146,8 +154,12 @@ func recordError(verb, schema string, err error) error {
 		case "42P01", "3F000", "42703": // no table, no schema, a table of another shape
 			return fmt.Errorf("%w: there is no table %s as this version knows it; create it with \"outbox-cdc init\": %w", ErrUnavailable, table(schema), err)
 		case "42501":
-			return fmt.Errorf("%w: no right to %s the record; as the owner: GRANT SELECT, INSERT, UPDATE ON %s TO the role that runs outbox-cdc: %w", ErrUnavailable, verb, table(schema), err)
+			return fmt.Errorf("%w: %w", noRight(verb, schema), err)
 		}
 	}
 	return fmt.Errorf("%s the record in %s: %w", verb, table(schema), err)
+}
+
+func noRight(verb, schema string) error {
+	return fmt.Errorf("%w: no right to %s the record; as the owner: GRANT SELECT, INSERT, UPDATE ON %s TO the role that runs outbox-cdc", ErrUnavailable, verb, table(schema))
 }

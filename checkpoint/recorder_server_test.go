@@ -233,6 +233,15 @@ func TestWithoutTableOrRightGapDetectionIsOff(t *testing.T) {
 	if _, err := Load(t.Context(), weak, schema, "orders"); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("read without a right: %v", err)
 	}
+	if err := Accept(t.Context(), conn, schema, "orders", 0x1000, true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(t.Context(), `GRANT SELECT ON "My-App".outbox_cdc_checkpoint TO `+role); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(t.Context(), weak, schema, "orders"); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("read without the right to write: %v", err)
+	}
 	if _, err := Load(t.Context(), conn, "public", "orders"); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("read without a table: %v", err)
 	}
