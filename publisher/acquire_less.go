@@ -19,10 +19,24 @@ func (a *acquiring) doWithLess(ctx context.Context, lacking *lackingError) (acqu
 	return a.lookTwice(ctx, lacking.reason)
 }
 
-// lookTwice takes a plain producer id and looks for the tail, waits until what a
-// predecessor had under way must have become visible or have failed, and looks
-// again. The second look counts.
+// lookTwice acquires the partition without the fence, in rounds without limit.
 func (a *acquiring) lookTwice(ctx context.Context, reason string) (acquisition, error) {
+	for pauses := roundPauses(); ; {
+		acquired, err := a.lookTwiceOnce(ctx, reason)
+		if err == nil || !callsForAnotherRound(err) {
+			return acquired, err
+		}
+		a.tell(err)
+		if err := a.beforeNextRound(ctx, pauses.after(err)); err != nil {
+			return acquired, err
+		}
+	}
+}
+
+// lookTwiceOnce takes a plain producer id and looks for the tail, waits until
+// what a predecessor had under way must have become visible or have failed, and
+// looks again. The second look counts.
+func (a *acquiring) lookTwiceOnce(ctx context.Context, reason string) (acquisition, error) {
 	acquired := acquisition{mode: acquiredLookingTwice, reason: reason}
 	if err := a.takePlainProducer(ctx, &acquired); err != nil {
 		return acquired, err

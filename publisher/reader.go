@@ -141,10 +141,14 @@ type page struct {
 // is nothing more yet; the broker has then waited a moment for it. Offsets that
 // are no more are skipped.
 func (r *reader) fetch(ctx context.Context, offset int64) (page, error) {
+	moved := false
 	for size := int32(fetchBytes); ; {
 		block, err := r.fetchOnce(ctx, offset, size)
 		if errors.Is(err, sarama.ErrOffsetOutOfRange) {
-			if offset, err = r.nearest(ctx, offset); err == nil {
+			if moved {
+				err = fmt.Errorf("%w: %w", errTruncated, err)
+			} else if offset, err = r.nearest(ctx, offset); err == nil {
+				moved = true
 				continue
 			}
 		}

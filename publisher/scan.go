@@ -136,8 +136,7 @@ func (s *scan) window(ctx context.Context, from, end int64, budget int) (last *t
 
 // at returns the position of the record at offset, of whatever origin: routing may
 // have changed since. A record of somebody else, or a control batch, has the zero
-// position. found is false if nothing stands there
-// any more.
+// position. found is false if nothing stands there any more.
 func (s *scan) at(ctx context.Context, offset int64) (position decoder.Position, found bool, err error) {
 	p, err := s.fetch(ctx, offset)
 	if err != nil {

@@ -96,18 +96,20 @@ func answerOf(err error) *topicError {
 
 // leaders looks up who leads the partitions of the topics now, with one question
 // to one broker, and returns what is known afterwards. Topics that were looked up
-// a moment ago are not asked about again. The partition count is not judged by
-// it: only topic does that.
+// a moment ago are not asked about again, and those that the broker refuses to
+// describe are left out. The partition count is not judged by it: only topic does
+// that.
 func (c *cluster) leaders(ctx context.Context, names ...string) (map[string]topicMetadata, error) {
 	known := make(map[string]topicMetadata, len(names))
 	var stale []string
 	c.mu.Lock()
 	for _, name := range names {
 		topic, ok := c.topics[name]
-		known[name] = topic
 		if !ok || time.Since(topic.at) > refreshInterval {
 			stale = append(stale, name)
+			continue
 		}
+		known[name] = topic
 	}
 	c.mu.Unlock()
 	if len(stale) == 0 {
@@ -124,7 +126,6 @@ func (c *cluster) leaders(ctx context.Context, names ...string) (map[string]topi
 	for _, t := range answer.Topics {
 		if t.Err != sarama.ErrNoError {
 			fault = &topicError{topic: t.Name, code: t.Err}
-			delete(known, t.Name)
 			continue
 		}
 		known[t.Name] = c.remember(newTopicMetadata(t, sent))
