@@ -30,6 +30,11 @@ func TransactionalIDs(prefix string) Resource {
 	return Resource{kmsg.ACLResourceTypeTransactionalId, prefix, kadm.ACLPatternPrefixed}
 }
 
+// Cluster is the cluster itself.
+func Cluster() Resource {
+	return Resource{kmsg.ACLResourceTypeCluster, "kafka-cluster", kadm.ACLPatternLiteral}
+}
+
 // Allow gives a user rights. They hold on every running broker when it
 // returns.
 func (k *Kafka) Allow(ctx context.Context, user string, on Resource, operations ...kadm.ACLOperation) error {
@@ -57,9 +62,12 @@ func (k *Kafka) Forbid(ctx context.Context, user string, on Resource) error {
 
 func (r Resource) acl(user string, operations []kadm.ACLOperation) *kadm.ACLBuilder {
 	acl := kadm.NewACLs()
-	if r.kind == kmsg.ACLResourceTypeTopic {
+	switch r.kind {
+	case kmsg.ACLResourceTypeTopic:
 		acl = acl.Topics(r.name)
-	} else {
+	case kmsg.ACLResourceTypeCluster:
+		acl = acl.Clusters()
+	default:
 		acl = acl.TransactionalIDs(r.name)
 	}
 	return acl.Allow(principal(user)).AllowHosts("*").ResourcePatternType(r.pattern).Operations(operations...)
