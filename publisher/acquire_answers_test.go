@@ -132,6 +132,23 @@ func TestAcquireWaitsForCoordinator(t *testing.T) {
 	}
 }
 
+// TestTailScanFollowsTheLeader moves the leader between the marker and the look
+// back.
+func TestTailScanFollowsTheLeader(t *testing.T) {
+	fake, p := fakePartition(t)
+	p.mustSend(foreignBatch(500, 10)) // more than one window
+	fetches := 0
+	fault := fake.Fault(kfake.Fault{
+		Keys: []kmsg.Key{kmsg.Fetch}, Err: kerr.NotLeaderForPartition, Count: 3,
+		When: func(kmsg.Request) bool { fetches++; return fetches > 1 },
+	})
+	got := p.acquire()
+	p.wantTail(got, 1, 1)
+	if fault.Hits() != 3 {
+		t.Errorf("acquired after %d faults, want 3", fault.Hits())
+	}
+}
+
 // TestAcquireDoesNotHammer checks that a broker which refuses every offset is not
 // asked in a tight loop.
 func TestAcquireDoesNotHammer(t *testing.T) {
