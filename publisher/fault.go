@@ -11,7 +11,7 @@ import (
 // The kinds of fault that keep a publisher from starting.
 var (
 	// ErrUnreachable: no broker answers, or not in the way that was expected.
-	ErrUnreachable = errors.New("Kafka unreachable")
+	ErrUnreachable = errors.New("brokers unreachable")
 	// ErrDenied: login, certificate or a right.
 	ErrDenied = errors.New("access denied")
 	// ErrSetup: a topic or a table is not set up as configured.

@@ -35,9 +35,6 @@ type record struct {
 // recordOverhead is what a record costs beside its row.
 const recordOverhead = 72
 
-// bytes is what the record costs while it is held.
-func (r record) bytes() int64 { return recordOverhead + int64(r.row.Bytes()) }
-
 // wireBytes estimates the size of the record in a batch before compression.
 func (r record) wireBytes() int {
 	// The names of the headers, the position and the origin come on top of

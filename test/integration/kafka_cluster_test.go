@@ -54,20 +54,6 @@ func killBroker(t testing.TB, b *harness.Broker) {
 	}
 }
 
-func pauseBroker(t testing.TB, b *harness.Broker) {
-	t.Helper()
-	if err := b.Pause(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func resumeBroker(t testing.TB, b *harness.Broker) {
-	t.Helper()
-	if err := b.Resume(); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // eachProxy does the same to all proxies of a cluster.
 func eachProxy(k *harness.Kafka, do func(*harness.Proxy)) {
 	for _, b := range k.Brokers() {
