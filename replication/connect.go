@@ -119,6 +119,7 @@ func (c Config) connConfig() (*pgx.ConnConfig, error) {
 	for name, value := range pinned {
 		cc.RuntimeParams[name] = value
 	}
+	delete(cc.RuntimeParams, "replication") // asked for where it is wanted
 	if cc.RuntimeParams["application_name"] == "" {
 		cc.RuntimeParams["application_name"] = c.applicationName()
 	}

@@ -62,7 +62,7 @@ func (s *Stream) await(ctx context.Context, confirmed func() pglogrepl.LSN, publ
 	}
 }
 
-// discard drops what has been read, up to the server's CopyDone.
+// discard drops what has been read, up to the server's answer.
 func (s *Stream) discard() (done bool, err error) {
 	for {
 		m, ok, err := s.reader.next()
@@ -70,11 +70,13 @@ func (s *Stream) discard() (done bool, err error) {
 			return false, err
 		}
 		switch m.kind {
-		case msgCopyDone:
+		case msgCopyDone, msgCommandComplete:
+			// A server that shuts down ends the command when everything that it
+			// sent has been confirmed.
 			return true, nil
 		case msgErrorResponse:
 			return false, s.serverError(m.body)
-		case msgCommandComplete, msgReadyForQuery:
+		case msgReadyForQuery:
 			return false, fmt.Errorf("%w: it ended the stream of slot %q before it had the last status", ErrShutdown, s.slot)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pglogrepl"
+	"github.com/jackc/pgx/v5/pgproto3"
 )
 
 func TestStreamLeavesAServerThatShutsDown(t *testing.T) {
@@ -93,6 +94,48 @@ func TestFinishReportsUntilPublishedAndAwaitsTheAnswer(t *testing.T) {
 		statuses := w.statuses()
 		if last := statuses[len(statuses)-1]; last.flush != 0x2000 || !last.replyRequested {
 			t.Errorf("the last status is %+v, want flush 0/2000 and a request for a reply", last)
+		}
+		w.ended <- nil
+		w.end()
+	})
+}
+
+// A server that shuts down leaves first, once everything is confirmed.
+func TestFinishIsContentWithAServerThatLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(t, Config{}, Server{}, 100)
+		w.stop()
+		if err := <-w.ended; err != nil {
+			t.Fatal(err)
+		}
+		go w.say(serverMessage(t, &pgproto3.CommandComplete{CommandTag: []byte("COPY 0")}))
+		synctest.Wait()
+		published := make(chan struct{})
+		close(published)
+		if err := w.stream.Finish(context.Background(), w.position, published); err != nil {
+			t.Error(err)
+		}
+		w.ended <- nil
+		w.end()
+	})
+}
+
+func TestFinishWaitsNoLongerThanItMay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(t, Config{}, Server{}, 100)
+		w.stop()
+		if err := <-w.ended; err != nil {
+			t.Fatal(err)
+		}
+		w.mute.Store(true)
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		began := time.Now()
+		published := make(chan struct{})
+		close(published)
+		err := w.stream.Finish(ctx, w.position, published)
+		if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took != 5*time.Second {
+			t.Errorf("got %v after %s, want context.DeadlineExceeded after 5s", err, took)
 		}
 		w.ended <- nil
 		w.end()

@@ -74,6 +74,10 @@ func start(ctx context.Context, cfg Config, srv Server, conn *replicationConn) (
 			if !isCode(err, "55006") {
 				return slot.Confirmed, err
 			}
+			// Somebody was faster.
+			if slot, err = readSlotSimple(ctx, conn.PgConn, cfg.Slot); err != nil {
+				return 0, err
+			}
 		}
 		if err := wait.busy(ctx, slot); err != nil {
 			return 0, err
@@ -130,7 +134,7 @@ type waiter struct {
 // busy says who holds the slot, the first time and when that changes, and
 // waits a moment.
 func (w *waiter) busy(ctx context.Context, slot Slot) error {
-	if w.cfg.NoWait {
+	if w.cfg.NoWait && slot.ActivePID != 0 {
 		return fault(ErrBusy, "slot %q is in use by process %d of the server; end it, or run without --no-wait", slot.Name, slot.ActivePID)
 	}
 	changed := slot.ActivePID != w.holder && slot.ActivePID != 0

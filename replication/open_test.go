@@ -159,7 +159,7 @@ func TestOpenStreamRefusesASlotThatCannotBeStreamed(t *testing.T) {
 func TestOpenStreamWaitsForTheHolder(t *testing.T) {
 	held := goodSlot()
 	held.ActivePID = 99
-	w := newWalsender(t, held, held, goodSlot())
+	w := newWalsender(t, held, held, goodSlot(), held, goodSlot())
 	// Somebody else was faster, once.
 	w.refuse <- &pgproto3.ErrorResponse{Severity: "ERROR", Code: "55006", Message: "replication slot is active"}
 	cfg := w.config()

@@ -183,7 +183,7 @@ func TestASessionStaysWithOneHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed.Close()
-	o.cfg.DSN = pg.DSNVia(closed.Addr().String()+","+pg.Addr(), url.User("postgres"), o.cfg.Slot)
+	o.cfg.DSN = pg.DSNVia(closed.Addr().String()+","+pg.Addr(), url.User("postgres"), o.cfg.Slot) + "&target_session_attrs=read-write"
 	s := o.open()
 	s.guard(t, o.cfg)
 	if got := s.Stream.endpoint.address; got != pg.Addr() {

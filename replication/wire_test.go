@@ -28,6 +28,7 @@ type wire struct {
 	heard  chan status // every status update
 	done   chan struct{}
 	asks   chan struct{} // requests for a reply; the first one waits
+	mute   atomic.Bool   // does not answer CopyDone
 
 	confirmed atomic.Uint64
 	stop      context.CancelFunc
@@ -90,7 +91,9 @@ func (w *wire) listen() {
 		case kind == msgCopyData && len(body) == statusBytes && body[0] == copyStatus:
 			w.hear(parseStatus(body))
 		case kind == msgCopyDone:
-			w.say(appendEmpty(nil, msgCopyDone))
+			if !w.mute.Load() {
+				w.conn.Write(appendEmpty(nil, msgCopyDone))
+			}
 		case kind == msgTerminate:
 		default:
 			w.t.Errorf("the stream sent %q with % x", kind, body)
