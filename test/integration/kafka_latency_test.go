@@ -36,7 +36,7 @@ func TestKafkaLatencyAndThroughput(t *testing.T) {
 	}
 
 	r.stop()
-	const backlog = 30_000
+	const backlog = 20_000
 	tx := o.begin()
 	tx.bulk(backlog, 200)
 	tx.commit()

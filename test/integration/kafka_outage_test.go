@@ -29,7 +29,7 @@ func TestKafkaOutageSetsNothingAside(t *testing.T) {
 		t.Fatal(err)
 	}
 	tx := o.begin() // far more than what may be in flight
-	tx.bulk(20_000, 1000)
+	tx.bulk(10_000, 1000)
 	tx.commit()
 	before := usage(t, r)
 	elapsed(t, long(6*time.Second, 5*time.Minute))
