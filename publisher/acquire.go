@@ -47,6 +47,9 @@ func (c *cluster) acquire(ctx context.Context, request acquireRequest) (acquisit
 		case isFenced(err) && isPowerOfTwo(round):
 			a.log.Warn("another instance acquires this partition: it owns, or believes to own, a slot of this name", "error", err, "rounds", round)
 		}
+		if errors.Is(err, errNoMarker) {
+			err = a.explainUnmarked(ctx, err)
+		}
 		a.tell(err)
 		if err := a.beforeNextRound(ctx, pauses.after(err)); err != nil {
 			return acquisition{}, err
@@ -83,6 +86,9 @@ type acquiring struct {
 	log         *slog.Logger
 	// missing is since when no coordinator answers, zero while one does.
 	missing time.Time
+	// busySince is since when the coordinator has answered 51 without being
+	// explained, zero while it does not.
+	busySince time.Time
 	// pause is how long to wait after the next transient answer.
 	pause backoff
 }

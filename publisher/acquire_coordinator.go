@@ -15,7 +15,7 @@ import (
 // for the start timeout although the leader of the partition answers, that is a
 // lackingError.
 func (a *acquiring) onCoordinator(ctx context.Context, step func() error) error {
-	a.missing = time.Time{}
+	a.missing, a.busySince = time.Time{}, time.Time{}
 	for {
 		err := noRight(step())
 		var lacking *lackingError
@@ -29,7 +29,7 @@ func (a *acquiring) onCoordinator(ctx context.Context, step func() error) error 
 		if classify(err).class == classOperator && !a.exists(ctx, code) {
 			return err
 		}
-		a.tell(err)
+		a.tell(a.explainBusy(ctx, err))
 		if err := a.noteMissing(ctx, err); err != nil {
 			return err
 		}

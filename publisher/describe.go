@@ -23,6 +23,7 @@ const (
 	producerExpirySetting = "producer.id.expiration.ms"
 	replicaLagSetting     = "replica.lag.time.max.ms"
 	maxMessageSetting     = "max.message.bytes"
+	minInSyncSetting      = "min.insync.replicas"
 )
 
 // brokerLimits asks every broker about itself.
@@ -55,18 +56,23 @@ func (c *cluster) brokerLimits(ctx context.Context) brokerLimits {
 	return limits
 }
 
-// maxMessageBytes returns the topic's max.message.bytes, 0 if it cannot be read
-// (DESCRIBE_CONFIGS on the topic).
+// maxMessageBytes returns the topic's max.message.bytes, 0 if it cannot be read.
 func (c *cluster) maxMessageBytes(ctx context.Context, topic string) int {
+	return c.topicSetting(ctx, topic, maxMessageSetting)
+}
+
+// topicSetting returns a number that the topic is configured with, 0 if we have no
+// right to read it (DESCRIBE_CONFIGS on the topic).
+func (c *cluster) topicSetting(ctx context.Context, topic, name string) int {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	answer, err := first(ctx, c.addresses(), func(ctx context.Context, addr string) (map[string]int64, error) {
-		return c.settings(ctx, addr, sarama.TopicResource, topic, maxMessageSetting)
+		return c.settings(ctx, addr, sarama.TopicResource, topic, name)
 	})
 	if err != nil {
 		return 0
 	}
-	return int(answer[maxMessageSetting])
+	return int(answer[name])
 }
 
 // brokerIDs maps addresses to ids.

@@ -44,6 +44,9 @@ func TestAcquireWhileBrokersFail(t *testing.T) {
 	t.Run("partition without a leader when the transaction ends", func(t *testing.T) {
 		testMarkerDropped(t, kafka)
 	})
+	runLong(t, "too few replicas in sync", func(t *testing.T) {
+		testShortOfReplicas(t, kafka)
+	})
 	t.Run("a record that was not acknowledged in time", func(t *testing.T) {
 		testTimedOutRecord(t, kafka)
 	})
@@ -199,6 +202,48 @@ func awaitNoLeader(p *testPartition, broker *harness.Broker) {
 		}
 		return nil
 	})
+}
+
+// testShortOfReplicas acquires a partition that takes no writes for the moment, and
+// expects to be told why.
+func testShortOfReplicas(t *testing.T, kafka *harness.Kafka) {
+	p := newPartition(t, kafka, openCluster(t, kafka.Addrs()), harness.TopicConfig{Settings: map[string]string{"min.insync.replicas": "3"}})
+	p.acquire()
+	victim := kafka.Broker((leaderOf(p, kafka).Index() + 1) % 3)
+	if err := victim.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	said := make(chan *shortOfReplicasError, 100)
+	request := p.request()
+	request.fault = func(err error) {
+		var short *shortOfReplicasError
+		if errors.As(err, &short) {
+			said <- short
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var acquired acquisition
+	var acquiring errgroup.Group
+	acquiring.Go(func() (err error) {
+		acquired, err = p.cluster.acquire(ctx, request)
+		return err
+	})
+	select {
+	case short := <-said:
+		if short.inSync != 2 || short.needed != 3 {
+			t.Errorf("got %v, want 2 replicas of 3", short)
+		}
+	case <-ctx.Done():
+		t.Error("nothing was said about replicas")
+	}
+	if err := victim.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := acquiring.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	p.mustSend(eventBatch(acquired.identity, 0, 1, 1, time.Now()))
 }
 
 // testTimedOutRecord freezes the followers, so that a record is answered with 7
