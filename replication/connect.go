@@ -109,6 +109,17 @@ func (c Config) connectReplication(ctx context.Context, pin endpoint, timeout ti
 	return rc, nil
 }
 
+// leave closes the connection and waits, a little, until the server has let
+// go of its walsender: the next connection may need the place.
+func (rc *replicationConn) leave() {
+	conn := rc.Conn()
+	conn.SetDeadline(time.Now().Add(time.Second))
+	if _, err := conn.Write(appendEmpty(nil, msgTerminate)); err == nil {
+		io.Copy(io.Discard, rc.source)
+	}
+	closeQuietly(rc.PgConn)
+}
+
 // connConfig parses the DSN and pins what must not be left to the server's
 // defaults.
 func (c Config) connConfig() (*pgx.ConnConfig, error) {

@@ -99,7 +99,7 @@ func (p *preflight) replication(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer closeQuietly(conn.PgConn)
+	defer conn.leave()
 	system, err := pglogrepl.IdentifySystem(ctx, conn.PgConn)
 	if err != nil {
 		return fault(ErrSetup, "what answers at %s does not speak the replication protocol; if it is a pooler, name the server itself in --dsn", p.srv.endpoint.address).because(err)
