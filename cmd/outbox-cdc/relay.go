@@ -134,7 +134,7 @@ func (r *relay) begin(ctx context.Context, srv replication.Server, stream *repli
 		r.log.Warn(warning)
 	}
 	id := checkpoint.NewSession()
-	s := &session{relay: r, srv: srv, stream: stream, guard: guard}
+	s := &session{relay: r, srv: srv, stream: stream, guard: guard, recorded: make(chan struct{})}
 	if r.recordable {
 		s.recorder = &checkpoint.Recorder{
 			Open:   r.source.Connect,

@@ -40,10 +40,10 @@ type session struct {
 	// lastEvent is the commit time of the newest event that is confirmed, in
 	// nanoseconds since 1970; 0 before the first. The publisher moves it.
 	lastEvent atomic.Int64
-	// recorded says that the record carries this session's id, or that there is
-	// none. Until then the slot must not be moved: behind a crash it would look
-	// as if somebody else had.
-	recorded atomic.Bool
+	// recorded is closed when the record carries this session's id, or when it
+	// is known that there will be none. Until then the slot must not be moved:
+	// behind a crash it would look as if somebody else had.
+	recorded chan struct{}
 }
 
 // run is the life of the session. It returns nil if stop ended it and the
@@ -67,6 +67,11 @@ func (s *session) run(stop context.Context) error {
 	g.Go(func() error { return s.keepRecord(beside) })
 	g.Go(func() error {
 		err := s.publisher.Run(publishing, s.events(entries))
+		if err == nil {
+			// What is acknowledged can be confirmed as soon as there is a
+			// record, which a slow server may not have written yet.
+			s.awaitRecord(publishing)
+		}
 		endBeside()
 		close(published)
 		if errors.Is(err, errShutdownTimeout) {
@@ -116,7 +121,7 @@ func (s *session) finish(ctx context.Context, published <-chan struct{}) error {
 
 // end closes the record of a session that was left in order.
 func (s *session) end(late error) error {
-	if late != nil || s.recorder == nil || !s.recorded.Load() {
+	if late != nil || s.recorder == nil || !s.mayConfirm() {
 		return late
 	}
 	ctx, cancel := context.WithTimeout(s.hard, finishTimeout)
@@ -155,10 +160,28 @@ func (s *session) confirm(m checkpoint.Mark) {
 
 // toConfirm returns what the server may be told.
 func (s *session) toConfirm() pglogrepl.LSN {
-	if !s.recorded.Load() {
+	if !s.mayConfirm() {
 		return 0
 	}
 	return s.confirmed.Load()
+}
+
+// mayConfirm reports whether the slot may be moved.
+func (s *session) mayConfirm() bool {
+	select {
+	case <-s.recorded:
+		return true
+	default:
+		return false
+	}
+}
+
+// awaitRecord waits until the slot may be moved, or ctx ends.
+func (s *session) awaitRecord(ctx context.Context) {
+	select {
+	case <-s.recorded:
+	case <-ctx.Done():
+	}
 }
 
 // latest returns what the record is to say.
@@ -172,7 +195,7 @@ func (s *session) latest() (pglogrepl.LSN, time.Time) {
 
 // keepRecord keeps the gap-detection record of the session.
 func (s *session) keepRecord(ctx context.Context) error {
-	began := func() { s.recorded.Store(true) }
+	began := func() { close(s.recorded) }
 	if s.recorder == nil {
 		began()
 		return nil

@@ -4,6 +4,7 @@ package integration
 
 import (
 	"fmt"
+	"syscall"
 	"testing"
 	"time"
 
@@ -71,6 +72,7 @@ func pauseWalsender(t testing.TB, pid int) {
 	if err := harness.PausePID(pid); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = harness.ResumePID(pid) }) // it may be gone
 }
 
 func resumeWalsender(t testing.TB, pid int) {
@@ -196,6 +198,40 @@ func TestPositionIsFlushedWhenStopped(t *testing.T) {
 	o.verify()
 }
 
+// TestPositionIsFlushedThoughTheRecordIsLate stops the relay before it has been
+// able to write its record, without which the slot must not be moved. It waits
+// for that, and then confirms what was acknowledged.
+//
+// Behaviours: P15
+func TestPositionIsFlushedThoughTheRecordIsLate(t *testing.T) {
+	o := newOutbox(t, outboxConfig{})
+	lock := o.begin()
+	lock.exec("LOCK TABLE outbox_cdc_checkpoint IN EXCLUSIVE MODE")
+	before := o.confirmed()
+	r := o.start()
+	o.insert(5)
+	end := o.walEnd()
+	o.awaitRecords(5)
+	if err := r.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	o.hold(time.Second, func() error {
+		r.mustRun()
+		if now := o.confirmed(); now != before {
+			return fmt.Errorf("the slot was moved from %s to %s, and there is no record", before, now)
+		}
+		return nil
+	})
+	lock.rollback()
+	if code, err := r.Wait(t.Context()); code != 0 || err != nil {
+		t.Fatalf("exit code %d (%v) instead of 0:\n%s", code, err, r.Stderr())
+	}
+	if confirmed := o.confirmed(); confirmed < end {
+		t.Errorf("the slot is confirmed up to %s, and all up to %s was acknowledged", confirmed, end)
+	}
+	o.verify()
+}
+
 // TestPositionSurvivesRestartsOfTheServer restarts PostgreSQL under load. On
 // 14 to 16 a slot has moved back after that, on all versions after a crash; what
 // comes again is recognised in the partitions.
@@ -294,7 +330,7 @@ func TestPositionMakesRedeliveriesAlike(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	o.exec("SELECT pg_drop_replication_slot($1)", o.slot)
+	o.execWhenFree("SELECT pg_drop_replication_slot($1)")
 	o.exec("SELECT pg_copy_logical_replication_slot($1 || '_copy', $1::text)", o.slot)
 	o.start()
 	o.awaitDrained()

@@ -20,14 +20,21 @@ const movedByHand = "the test has moved the slot past events"
 // know what it is for.
 func (o *outbox) recreate() {
 	o.t.Helper()
-	o.exec("SELECT pg_drop_replication_slot($1)", o.slot)
+	o.execWhenFree("SELECT pg_drop_replication_slot($1)")
 	o.exec("SELECT pg_create_logical_replication_slot($1, 'pgoutput')", o.slot)
 }
 
 // advance moves the slot to the end of the write-ahead log.
 func (o *outbox) advance() {
 	o.t.Helper()
-	o.exec("SELECT pg_replication_slot_advance($1, pg_current_wal_lsn())", o.slot)
+	o.execWhenFree("SELECT pg_replication_slot_advance($1, pg_current_wal_lsn())")
+}
+
+// execWhenFree executes SQL on the slot as soon as nobody holds it: the
+// walsender of a relay that has ended may still be about to.
+func (o *outbox) execWhenFree(sql string) {
+	o.t.Helper()
+	harness.Eventually(o.t, patience, func() error { return o.pg.Exec(o.t.Context(), o.database, sql, o.slot) })
 }
 
 // TestSlotThatIsMissing starts the relay on a slot that was dropped. To create
@@ -66,8 +73,8 @@ func TestSlotMovedBetweenSessions(t *testing.T) {
 			r := o.start()
 			o.insert(5)
 			o.awaitDrained()
-			before := o.confirmed()
 			r.stop()
+			before := o.confirmed()
 			o.insert(5)
 			c.move(o)
 			after := o.confirmed()
@@ -102,9 +109,7 @@ func TestSlotMovedBehindARunningRelay(t *testing.T) {
 	r.pause()
 	o.exec("SELECT pg_terminate_backend($1)", o.walsender())
 	o.insert(5)
-	harness.Eventually(t, patience, func() error {
-		return o.pg.Exec(t.Context(), o.database, "SELECT pg_replication_slot_advance($1, pg_current_wal_lsn())", o.slot)
-	})
+	o.advance()
 	moved := o.confirmed()
 	r.resume()
 	r.expectExit(patience, exitGap, o.slot, moved.String(), "outbox-cdc slot advance")
@@ -122,9 +127,7 @@ func TestSlotAheadAfterACrash(t *testing.T) {
 	o.awaitDrained()
 	r.kill()
 	o.insert(5)
-	harness.Eventually(t, patience, func() error {
-		return o.pg.Exec(t.Context(), o.database, "SELECT pg_replication_slot_advance($1, pg_current_wal_lsn())", o.slot)
-	})
+	o.advance()
 	recorded := o.lsn("SELECT confirmed::text FROM outbox_cdc_checkpoint WHERE slot = $1", o.slot)
 	moved := o.confirmed()
 	r = o.start()
