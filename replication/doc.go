@@ -13,6 +13,6 @@
 // caller starts another.
 //
 // What a caller must know: a Stream is driven by one goroutine, which calls
-// Run, then Finish. An error that has one of the sentinels of this package in
-// its chain needs a person or a decision; any other error is transient.
+// Run, then Finish. ErrSetup, ErrGap, ErrBusy and ErrDenied in the chain of an
+// error need a person; with any other the session may be tried again.
 package replication

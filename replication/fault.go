@@ -5,14 +5,13 @@ import (
 	"fmt"
 )
 
-// The kinds of fault that the caller branches on. An error of this package
-// that is none of them is transient: end the session, back off, start again.
+// The kinds of fault that the caller branches on. The first four need a
+// person; with the others, and with an error that is none of them, end the
+// session, back off and start again.
 var (
 	// ErrSetup: the server, the publication or a table is not set up as
 	// configured.
 	ErrSetup = errors.New("not set up as configured")
-	// ErrUnreachable: the server does not answer, or not yet as a primary.
-	ErrUnreachable = errors.New("PostgreSQL unreachable")
 	// ErrGap: the slot or the publication lost continuity, so rows may be
 	// missing and starting over would hide it.
 	ErrGap = errors.New("a gap is possible")
@@ -20,6 +19,8 @@ var (
 	ErrBusy = errors.New("slot busy")
 	// ErrDenied: password, certificate, pg_hba.conf or a right.
 	ErrDenied = errors.New("access denied")
+	// ErrUnreachable: the server does not answer, or not yet as a primary.
+	ErrUnreachable = errors.New("PostgreSQL unreachable")
 	// ErrNotOwner: the slot is not held by the walsender of this session.
 	ErrNotOwner = errors.New("slot not held by this session")
 	// ErrShutdown: the server is shutting down and waits for us to leave.
