@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -229,115 +228,6 @@ func injectFault(fake *kfake.Cluster, random *rand.Rand) {
 	}
 }
 
-func TestPoisonIsSetAsideInOrder(t *testing.T) {
-	bad := map[string]struct {
-		event  event
-		reason Reason
-	}{
-		"aggregate type is NULL":       {event{id: "bad", aggregateID: "a", eventType: "T", payload: "{}"}, ReasonNoAggregateType},
-		"aggregate id is NULL":         {event{id: "bad", aggregateType: "order", eventType: "T", payload: "{}"}, ReasonNoAggregateID},
-		"event id is NULL":             {event{aggregateType: "order", aggregateID: "a", eventType: "T", payload: "{}"}, ReasonNoID},
-		"topic is no name for Kafka":   {event{id: "bad", aggregateType: "Bestellung Ä", aggregateID: "a", payload: "{}"}, ReasonInvalidTopic},
-		"topic is too long":            {event{id: "bad", aggregateType: strings.Repeat("x", 250), aggregateID: "a", payload: "{}"}, ReasonInvalidTopic},
-		"metadata is no JSON object":   {event{id: "bad", aggregateType: "order", aggregateID: "a", payload: "{}", metadata: "[1]"}, ReasonInvalidMetadata},
-		"record larger than the topic": {event{id: "bad", aggregateType: "order", aggregateID: "a", payload: strings.Repeat("x", 200<<10)}, ReasonTooLarge},
-	}
-	for name, tt := range bad {
-		t.Run(name, func(t *testing.T) {
-			fake := newFake(t)
-			limit := fmt.Sprint(100 << 10)
-			if err := fake.CreateTopic(testTopic, 1, map[string]string{"max.message.bytes": limit}); err != nil {
-				t.Fatal(err)
-			}
-			h := &history{}
-			h.commit(order("e1", "a"), tt.event, order("e2", "a"))
-			l := &letters{}
-			p := newTestPublisher(t, testConfig(fake.ListenAddrs()))
-			if err := h.publish(testContext(t), t, p, l); err != nil {
-				t.Fatal(err)
-			}
-			h.check(t, fake.ListenAddrs(), 1, fmt.Sprint(tt.event.id))
-			tx := h.transactions[0]
-			want := decoder.Position{CommitLSN: tx.commit, Index: 1, CommitTime: tx.at.UnixMicro()}
-			if got := l.reasons(); len(got) != 1 || got[want] != tt.reason {
-				t.Errorf("dead letters: got %v, want %s at %s", got, tt.reason, want)
-			}
-		})
-	}
-}
-
-func TestHaltStopsBeforeAnythingBehindThePoison(t *testing.T) {
-	fake := newFake(t)
-	if err := fake.CreateTopic(testTopic, 1, map[string]string{"max.message.bytes": "100000"}); err != nil {
-		t.Fatal(err)
-	}
-	h := &history{}
-	h.commit(order("e1", "a"))
-	large := order("bad", "a")
-	large.payload = strings.Repeat("x", 200<<10)
-	h.commit(large, order("e2", "a"))
-	cfg := testConfig(fake.ListenAddrs())
-	cfg.OnPoison = PolicyHalt
-	p := newTestPublisher(t, cfg)
-	err := h.publish(testContext(t), t, p, &letters{})
-	if !errors.Is(err, ErrHalted) || !strings.Contains(err.Error(), `"bad"`) || !strings.Contains(err.Error(), string(ReasonTooLarge)) {
-		t.Errorf("got error %v, want one that names the event and the reason", err)
-	}
-	records := readAll(t, fake.ListenAddrs(), testTopic, 1)[0]
-	if len(records) != 1 || string(records[0].Key) != "e1" {
-		t.Errorf("got %d records, want e1 alone", len(records))
-	}
-	if got, want := h.slot(), h.transactions[0].end; got > want {
-		t.Errorf("slot: got confirmed to %s, want at most %s", got, want)
-	}
-}
-
-// A batch as a whole may be too large for a topic whose records are not.
-func TestBatchTooLargeIsSplit(t *testing.T) {
-	fake := newFake(t)
-	if err := fake.CreateTopic(testTopic, 1, map[string]string{"max.message.bytes": "4000"}); err != nil {
-		t.Fatal(err)
-	}
-	h := manyOrders(1, 500)
-	l := &letters{}
-	if err := h.publish(testContext(t), t, newTestPublisher(t, testConfig(fake.ListenAddrs())), l); err != nil {
-		t.Fatal(err)
-	}
-	h.check(t, fake.ListenAddrs(), 1)
-	if got := l.reasons(); len(got) > 0 {
-		t.Errorf("got dead letters %v, want none", got)
-	}
-}
-
-// A topic that refuses everything has been reconfigured; its events are not at
-// fault, and the outbox is not emptied into the dead letters.
-func TestTopicThatRefusesEverythingStandsStill(t *testing.T) {
-	fake := newFake(t, kfake.SeedTopics(1, testTopic))
-	fault := fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.InvalidRecord, Count: -1})
-	h := manyOrders(1, 60)
-	l := &letters{}
-	ctx := testContext(t)
-	p := newTestPublisher(t, testConfig(fake.ListenAddrs()))
-	done := make(chan error, 1)
-	go func() { done <- h.publish(ctx, t, p, l) }()
-	waitFor(t, func() bool { return len(l.reasons()) >= maxRefusals })
-	if err := fault.Wait(ctx, fault.Hits()+2); err != nil {
-		t.Error(err)
-	}
-	fault.Remove()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	if got := len(l.reasons()); got != maxRefusals {
-		t.Errorf("got %d dead letters, want %d", got, maxRefusals)
-	}
-	var refused []string
-	for _, e := range h.transactions[0].events[:maxRefusals] {
-		refused = append(refused, fmt.Sprint(e.id))
-	}
-	h.check(t, fake.ListenAddrs(), 1, refused...)
-}
-
 func waitFor(t *testing.T, condition func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(20 * time.Second)
@@ -406,60 +296,6 @@ func forge(t *testing.T, brokers []string, partition int32, position decoder.Pos
 	if err := client.ProduceSync(t.Context(), record).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func TestTopicIsMadeWhereTheBrokersMakeTopics(t *testing.T) {
-	fake := newFake(t, kfake.AllowAutoTopicCreation(), kfake.DefaultNumPartitions(2))
-	h := manyOrders(5, 2)
-	if err := h.publish(testContext(t), t, newTestPublisher(t, testConfig(fake.ListenAddrs())), &letters{}); err != nil {
-		t.Fatal(err)
-	}
-	h.check(t, fake.ListenAddrs(), 2)
-}
-
-// A topic that gets more partitions switches over between two events of an
-// aggregate, and both arrive.
-func TestMorePartitionsWhileStreaming(t *testing.T) {
-	t.Parallel()
-	fake := newFake(t, kfake.SeedTopics(1, testTopic))
-	h := manyOrders(50, 2)
-	ctx := testContext(t)
-	p := newTestPublisher(t, testConfig(fake.ListenAddrs()))
-	if err := h.publish(ctx, t, p, &letters{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := addPartitions(ctx, fake.ListenAddrs(), testTopic, 3); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 100 {
-		h.commit(order(fmt.Sprintf("later-%d", i), fmt.Sprintf("aggregate-%d", i%17)))
-	}
-	if err := h.publish(ctx, t, p, &letters{}); err != nil {
-		t.Fatal(err)
-	}
-	used := 0
-	total := 0
-	for _, records := range readAll(t, fake.ListenAddrs(), testTopic, 200) {
-		used++
-		total += len(records)
-	}
-	if used != 3 || total != 200 {
-		t.Errorf("got %d records in %d partitions, want 200 in 3", total, used)
-	}
-}
-
-func addPartitions(ctx context.Context, brokers []string, topic string, n int32) error {
-	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...))
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	request := kmsg.NewCreatePartitionsRequest()
-	t := kmsg.NewCreatePartitionsRequestTopic()
-	t.Topic, t.Count = topic, n
-	request.Topics = append(request.Topics, t)
-	_, err = request.RequestWith(ctx, client)
-	return err
 }
 
 func TestLostOwnershipEndsTheSession(t *testing.T) {

@@ -1,0 +1,104 @@
+package publisher
+
+import (
+	"time"
+
+	"github.com/outbox-cdc/outbox-cdc/decoder"
+)
+
+// admit judges an event and puts it where it has to wait.
+func (s *session) admit(row decoder.Row, position decoder.Position) {
+	s.lastEvent = position
+	if s.settle(); s.err != nil {
+		return
+	}
+	r := record{row: row, position: position, segment: s.tracker.Begin()}
+	name, unroutable := s.router.topic(row)
+	if unroutable != nil {
+		s.orphan(r, string(name), unroutable)
+		return
+	}
+	verdict := s.router.judge(row)
+	t := s.topic(name)
+	if verdict != nil && verdict.Reason == ReasonNoAggregateID {
+		s.orphan(r, t.name, verdict)
+		return
+	}
+	if !t.ready() && !s.owed(t, r) {
+		s.hold(t.wait(r, verdict))
+		return
+	}
+	s.place(t, r, verdict)
+}
+
+// owed reports whether a topic that is about to get more partitions has to see
+// an event first: it is covered by a tail of the old ones, which has yet to
+// prove itself.
+func (s *session) owed(t *topic, r record) bool {
+	if t.partitions == nil {
+		return false
+	}
+	p := s.partition(t, r)
+	return len(p.skipped) > 0 && r.position.Compare(p.tail.position) <= 0
+}
+
+// partition returns the partition of an event.
+func (s *session) partition(t *topic, r record) *partition {
+	return t.partitions[s.router.partition(r.row, r.position, len(t.partitions))]
+}
+
+// place puts an event into the queue of its partition, unless it is there
+// already as the tail tells.
+func (s *session) place(t *topic, r record, verdict *Poison) {
+	p := s.partition(t, r)
+	if p.tail != nil && s.covered(p, r) {
+		return
+	}
+	s.hold(p.push(r, verdict))
+	p.lastUsed = time.Now()
+	s.advance(p)
+}
+
+// hold counts an event that is held.
+func (s *session) hold(bytes int64) {
+	s.held += bytes
+	s.records++
+}
+
+// release stops counting a batch.
+func (s *session) release(b *batch) {
+	s.held -= b.held
+	s.records -= len(b.records)
+}
+
+// acknowledge counts the records of a batch as acknowledged.
+func (s *session) acknowledge(records []record) {
+	for len(records) > 0 {
+		n := 1
+		for n < len(records) && records[n].segment == records[0].segment {
+			n++
+		}
+		s.tracker.Ack(records[0].segment, n)
+		records = records[n:]
+	}
+}
+
+// advance does the next thing that p needs, if there is one.
+func (s *session) advance(p *partition) {
+	if p.busy || p.queued {
+		return
+	}
+	if len(p.queue) == 0 {
+		s.rested(p.topic)
+		return
+	}
+	head := p.queue[0]
+	switch {
+	case !p.acquired || s.mustLook(p, head):
+		s.acquire(p)
+	case head.poison != nil:
+		s.setAside(p)
+	default:
+		s.enqueue(p)
+	}
+}
