@@ -1,79 +1,65 @@
 package publisher
 
 import (
-	"slices"
+	"context"
+	"fmt"
 	"testing"
-	"time"
 
-	"github.com/IBM/sarama"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-func TestNewTopicMetadata(t *testing.T) {
-	answer := &sarama.TopicMetadata{Name: "orders", Uuid: sarama.Uuid{1}, Partitions: []*sarama.PartitionMetadata{
-		{ID: 2, Leader: 7, LeaderEpoch: 3},
-		{ID: 0, Leader: 5, LeaderEpoch: 1, Err: sarama.ErrReplicaNotAvailable},
-		{ID: 1, Leader: -1, LeaderEpoch: 2, Err: sarama.ErrLeaderNotAvailable},
-	}}
-	got := newTopicMetadata(answer, time.Now())
-	if got.partitions != 3 || !slices.Equal(got.leaders, []int32{5, noLeader, 7}) || !slices.Equal(got.epochs, []int32{1, 2, 3}) {
-		t.Errorf("got %+v", got)
+func TestTopicIsMadeWhereTheBrokersMakeTopics(t *testing.T) {
+	fake := newFake(t, kfake.AllowAutoTopicCreation(), kfake.DefaultNumPartitions(2))
+	h := manyOrders(5, 2)
+	if err := h.publish(testContext(t), t, newTestPublisher(t, testConfig(fake.ListenAddrs())), &letters{}); err != nil {
+		t.Fatal(err)
 	}
-	if got.leader(3) != noLeader {
-		t.Errorf("a partition that is not there has leader %d", got.leader(3))
+	h.check(t, fake.ListenAddrs(), 2)
+}
+
+// A topic that gets more partitions switches over between two events of an
+// aggregate, and both arrive.
+func TestMorePartitionsWhileStreaming(t *testing.T) {
+	t.Parallel()
+	fake := newFake(t, kfake.SeedTopics(1, testTopic))
+	h := manyOrders(50, 2)
+	ctx := testContext(t)
+	p := newTestPublisher(t, testConfig(fake.ListenAddrs()))
+	if err := h.publish(ctx, t, p, &letters{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := addPartitions(ctx, fake.ListenAddrs(), testTopic, 3); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		h.commit(order(fmt.Sprintf("later-%d", i), fmt.Sprintf("aggregate-%d", i%17)))
+	}
+	if err := h.publish(ctx, t, p, &letters{}); err != nil {
+		t.Fatal(err)
+	}
+	used := 0
+	total := 0
+	for _, records := range readAll(t, fake.ListenAddrs(), testTopic, 200) {
+		used++
+		total += len(records)
+	}
+	if used != 3 || total != 200 {
+		t.Errorf("got %d records in %d partitions, want 200 in 3", total, used)
 	}
 }
 
-func TestMergeTopicMetadata(t *testing.T) {
-	id, other := sarama.Uuid{1}, sarama.Uuid{2}
-	tests := []struct {
-		name          string
-		one, two      topicMetadata
-		wantLeaders   []int32
-		wantPartition int32
-	}{
-		{
-			name:        "the newer epoch tells the leader",
-			one:         topicMetadata{id: id, partitions: 2, leaders: []int32{1, 1}, epochs: []int32{4, 6}},
-			two:         topicMetadata{id: id, partitions: 2, leaders: []int32{2, 2}, epochs: []int32{5, 5}},
-			wantLeaders: []int32{2, 1}, wantPartition: 2,
-		},
-		{
-			name:        "a broker that lags has fewer partitions",
-			one:         topicMetadata{id: id, partitions: 1, leaders: []int32{2}, epochs: []int32{9}},
-			two:         topicMetadata{id: id, partitions: 2, leaders: []int32{1, 1}, epochs: []int32{4, 6}},
-			wantLeaders: []int32{2, 1}, wantPartition: 2,
-		},
-		{
-			name:        "no leader of a newer epoch",
-			one:         topicMetadata{id: id, partitions: 1, leaders: []int32{1}, epochs: []int32{4}},
-			two:         topicMetadata{id: id, partitions: 1, leaders: []int32{noLeader}, epochs: []int32{5}},
-			wantLeaders: []int32{noLeader}, wantPartition: 1,
-		},
-		{
-			name:        "another incarnation of the topic",
-			one:         topicMetadata{id: id, partitions: 1, leaders: []int32{1}, epochs: []int32{4}},
-			two:         topicMetadata{id: other, partitions: 3, leaders: []int32{2, 2, 2}, epochs: []int32{9, 9, 9}},
-			wantLeaders: []int32{1}, wantPartition: 1,
-		},
+func addPartitions(ctx context.Context, brokers []string, topic string, n int32) error {
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...))
+	if err != nil {
+		return err
 	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			got := test.one.merge(test.two)
-			if !slices.Equal(got.leaders, test.wantLeaders) || got.partitions != test.wantPartition {
-				t.Errorf("got leaders %v of %d partitions, want %v of %d", got.leaders, got.partitions, test.wantLeaders, test.wantPartition)
-			}
-		})
-	}
-}
-
-func TestPartitionCountNeverGoesDown(t *testing.T) {
-	c := &cluster{topics: make(map[string]topicMetadata), counts: make(map[topicKey]int32)}
-	at := time.Now()
-	remember := func(id byte, partitions int32) int32 {
-		at = at.Add(time.Second)
-		return c.remember(topicMetadata{name: "orders", id: sarama.Uuid{id}, partitions: partitions, at: at}).partitions
-	}
-	if got := []int32{remember(1, 3), remember(1, 6), remember(1, 3), remember(2, 2)}; !slices.Equal(got, []int32{3, 6, 6, 2}) {
-		t.Errorf("got %v partitions, want 3, 6, 6 again, and 2 for another topic of that name", got)
-	}
+	defer client.Close()
+	request := kmsg.NewCreatePartitionsRequest()
+	t := kmsg.NewCreatePartitionsRequestTopic()
+	t.Topic, t.Count = topic, n
+	request.Topics = append(request.Topics, t)
+	_, err = request.RequestWith(ctx, client)
+	return err
 }
