@@ -38,7 +38,9 @@ func (k *Kafka) CreateTopic(ctx context.Context, name string, config TopicConfig
 		settings[key] = &value
 	}
 	_, err := k.Admin().CreateTopic(ctx, int32(partitions), int16(replication), settings, name)
-	if err != nil {
+	// A request that a busy broker answers too late is made again, and then
+	// finds its own work.
+	if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
 		return fmt.Errorf("create topic %s: %w", name, err)
 	}
 	return k.awaitTopic(ctx, name, partitions)
