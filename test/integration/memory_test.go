@@ -39,8 +39,8 @@ func TestMemoryOfAHugeTransaction(t *testing.T) {
 	o.insert(5)
 	o.awaitDrained()
 	walsender := o.walsender()
-	rows := many(200_000, 1_000_000)
-	const rowBytes, bytesPerSecond = 1000, 32 << 20
+	rows := many(120_000, 1_000_000)
+	const rowBytes, bytesPerSecond = 1000, 24 << 20
 	k.Broker(0).Proxy().Throttle(harness.ToServer, bytesPerSecond)
 	tx := o.begin()
 	tx.bulk(rows, rowBytes)
@@ -63,7 +63,7 @@ func TestMemoryOfAHugeTransaction(t *testing.T) {
 func TestMemoryOfABacklog(t *testing.T) {
 	o := newOutbox(t, outboxConfig{})
 	const rowsPerTransaction, rowBytes = 1000, 2000
-	for range many(80, 400) {
+	for range many(60, 400) {
 		tx := o.begin()
 		tx.bulk(rowsPerTransaction, rowBytes)
 		tx.commit()

@@ -248,6 +248,19 @@ func (o *outbox) awaitRecords(n int) {
 	})
 }
 
+// awaitPublished waits until the topics hold all that is committed, whether it
+// is confirmed or not.
+func (o *outbox) awaitPublished() {
+	o.t.Helper()
+	want := o.ledger.count(committed)
+	harness.Eventually(o.t, patience, func() error {
+		if got := len(o.records()); got < want {
+			return fmt.Errorf("the topics hold %d records, not yet %d", got, want)
+		}
+		return nil
+	})
+}
+
 // held returns how many records and markers the topics hold.
 func (o *outbox) held() int {
 	ends, err := endOffsets(o.t.Context(), o.kafka, o.topics())

@@ -211,7 +211,7 @@ func TestPositionIsFlushedThoughTheRecordIsLate(t *testing.T) {
 	r := o.start()
 	o.insert(5)
 	end := o.walEnd()
-	o.awaitRecords(5)
+	o.awaitPublished()
 	if err := r.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

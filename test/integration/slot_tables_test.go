@@ -116,7 +116,7 @@ func TestSlotSurvivesRewrites(t *testing.T) {
 	o.insert(5)
 	o.awaitDrained()
 	r.stop()
-	rows := many(10_000, 50_000)
+	rows := many(5_000, 50_000)
 	for _, rewrite := range []string{
 		"VACUUM FULL outbox_events",
 		"CLUSTER outbox_events USING outbox_events_pkey",

@@ -65,7 +65,7 @@ func TestSlotOutlivesTheBrokersAbsence(t *testing.T) {
 	proxy := k.Broker(0).Proxy()
 	proxy.Refuse()
 	tx := o.begin()
-	tx.bulk(60_000, 1000) // more than the relay and the sockets hold
+	tx.bulk(50_000, 1000) // more than the relay and the sockets hold
 	tx.commit()
 	o.hold(3*timeout+timeout/2, func() error {
 		r.mustRun()
