@@ -57,8 +57,11 @@ func (s *screen) line(c colour, format string, args ...any) {
 
 func (s *screen) title() {
 	s.line(bold, "outbox-cdc: rows in, records out, on a real PostgreSQL and a real Kafka")
-	s.line("", "")
+	s.space()
 }
+
+// space parts what follows from what was shown.
+func (s *screen) space() { s.line("", "") }
 
 // progress shows what the harness has to say, one line with each Write.
 func (s *screen) progress() io.Writer { return progress{s} }
@@ -77,9 +80,6 @@ func (p progress) Write(b []byte) (int, error) {
 
 // command shows what one would type.
 func (s *screen) command(text string) {
-	if strings.HasPrefix(text, "export OUTBOX_CDC_DSN=") {
-		s.line("", "")
-	}
 	s.line(cyan, "  $ %s", text)
 }
 
@@ -94,9 +94,9 @@ func (s *screen) output(text string) {
 const columns = "%8s  %-18s  %1s  %-8s  %-12s  %s"
 
 func (s *screen) header() {
-	s.line("", "")
+	s.space()
 	s.line("", "  A service commits orders, each with its event in one transaction; some it rolls back.")
-	s.line("", "")
+	s.space()
 	s.line(bold, columns, "latency", "topic", "p", "key", "type", "payload")
 }
 
@@ -135,7 +135,7 @@ func (s *screen) rule(c colour, format string, args ...any) {
 
 // summary is the end of the show.
 func (s *screen) summary(v verdict, l latencies) {
-	s.line("", "")
+	s.space()
 	s.count("", "committed", v.committed)
 	s.count("", "rolled back", v.rolledBack)
 	s.count("", "published", v.published)
@@ -148,7 +148,7 @@ func (s *screen) summary(v verdict, l latencies) {
 	s.line("", "  latency from commit to consumer: median %s, p99 %s; the first event of a partition waits",
 		milliseconds(l.median), milliseconds(l.p99))
 	s.line("", "  until the partition is acquired%s", l.waited())
-	s.line("", "")
+	s.space()
 	if v.kept() {
 		s.line(green, "  Every committed event is in Kafka, once, in commit order, and nothing else is.")
 	} else {

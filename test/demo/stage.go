@@ -75,6 +75,7 @@ func (s *stage) prepare(ctx context.Context, out *screen) error {
 		return err
 	}
 	s.env = []string{"OUTBOX_CDC_DSN=" + s.postgres.DSN(database), "OUTBOX_CDC_BROKERS=" + strings.Join(s.kafka.Addrs(), ",")}
+	out.space()
 	for _, variable := range s.env {
 		out.command("export " + variable)
 	}
