@@ -85,7 +85,7 @@ func TestPositionMakesRedeliveriesAlike(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	o.execWhenFree("SELECT pg_drop_replication_slot($1)")
+	o.drop()
 	o.exec("SELECT pg_copy_logical_replication_slot($1 || '_copy', $1::text)", o.slot)
 	o.start()
 	o.awaitDrained()

@@ -20,8 +20,14 @@ const movedByHand = "the test has moved the slot past events"
 // know what it is for.
 func (o *outbox) recreate() {
 	o.t.Helper()
-	o.execWhenFree("SELECT pg_drop_replication_slot($1)")
+	o.drop()
 	o.exec("SELECT pg_create_logical_replication_slot($1, 'pgoutput')", o.slot)
+}
+
+// drop drops the slot.
+func (o *outbox) drop() {
+	o.t.Helper()
+	o.execWhenFree("SELECT pg_drop_replication_slot($1)")
 }
 
 // advance moves the slot to the end of the write-ahead log.
@@ -43,7 +49,7 @@ func (o *outbox) execWhenFree(sql string) {
 // Behaviours: P12
 func TestSlotThatIsMissing(t *testing.T) {
 	o := newOutbox(t, outboxConfig{})
-	o.exec("SELECT pg_drop_replication_slot($1)", o.slot)
+	o.drop()
 	o.insert(3)
 	o.launch().expectExit(patience, exitGap, o.slot, "does not exist", "outbox-cdc slot create")
 	if n := value[int](o, "SELECT count(*)::int FROM pg_replication_slots WHERE slot_name = $1", o.slot); n != 0 {
@@ -98,22 +104,36 @@ func TestSlotMovedBetweenSessions(t *testing.T) {
 }
 
 // TestSlotMovedBehindARunningRelay has somebody end the relay's session and
-// advance the slot while the relay hangs.
+// tamper with the slot while the relay hangs.
 //
 // Behaviours: P12
 func TestSlotMovedBehindARunningRelay(t *testing.T) {
-	o := newOutbox(t, outboxConfig{})
-	r := o.start()
-	o.insert(5)
-	o.awaitDrained()
-	r.pause()
-	o.exec("SELECT pg_terminate_backend($1)", o.walsender())
-	o.insert(5)
-	o.advance()
-	moved := o.confirmed()
-	r.resume()
-	r.expectExit(patience, exitGap, o.slot, moved.String(), "outbox-cdc slot advance")
-	o.verifyExcept(exceptions{moved: movedByHand})
+	for _, c := range []struct {
+		name  string
+		move  func(*outbox)
+		texts []string
+	}{
+		{"advanced", (*outbox).advance, []string{"outbox-cdc slot advance"}},
+		{"dropped and created again", (*outbox).recreate, []string{"outbox-cdc slot advance"}},
+		{"dropped", (*outbox).drop, []string{"does not exist", "outbox-cdc slot create"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := newOutbox(t, outboxConfig{})
+			r := o.start()
+			o.insert(5)
+			o.awaitDrained()
+			r.pause()
+			o.exec("SELECT pg_terminate_backend($1)", o.walsender())
+			o.insert(5)
+			c.move(o)
+			r.resume()
+			r.expectExit(patience, exitGap, append(c.texts, o.slot)...)
+			if n := len(o.records()); n != 5 {
+				t.Errorf("the topics hold %d records, want the 5 from before", n)
+			}
+			o.verifyExcept(exceptions{moved: movedByHand})
+		})
+	}
 }
 
 // TestSlotAheadAfterACrash starts the relay after a crash on a slot that is
