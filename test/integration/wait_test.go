@@ -72,3 +72,15 @@ func (o *outbox) hold(length time.Duration, condition func() error) {
 		return nil
 	})
 }
+
+// received returns nil if the relay has told the server that it has read
+// everything up to lsn.
+func (o *outbox) received(lsn pglogrepl.LSN) error {
+	o.t.Helper()
+	write := o.lsn(`SELECT coalesce(r.write_lsn, '0/0')::text FROM pg_replication_slots AS s LEFT JOIN pg_stat_replication AS r ON r.pid = s.active_pid
+		WHERE s.slot_name = $1`, o.slot)
+	if write < lsn {
+		return fmt.Errorf("the relay has read up to %s, not yet %s", write, lsn)
+	}
+	return nil
+}
