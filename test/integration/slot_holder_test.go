@@ -149,12 +149,12 @@ func TestSlotOfASilentServer(t *testing.T) {
 //
 // Behaviours: S8
 func TestSlotSessionLastsWhileIdle(t *testing.T) {
-	o := newOutbox(t, outboxConfig{settings: map[string]string{"wal_sender_timeout": "1s"}})
-	r := o.start("--silence-timeout", "1s")
+	o := newOutbox(t, outboxConfig{settings: shortTimeout})
+	r := o.start("--silence-timeout", "2s")
 	o.insert(5)
 	o.awaitDrained()
 	walsender, lines := o.walsender(), len(r.log(""))
-	o.hold(long(8*time.Second, 5*time.Minute), func() error {
+	o.hold(long(10*time.Second, 5*time.Minute), func() error {
 		if now := o.walsender(); now != walsender {
 			return fmt.Errorf("walsender %d instead of %d:\n%s", now, walsender, r.Stderr())
 		}
