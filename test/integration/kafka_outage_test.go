@@ -31,6 +31,8 @@ func TestKafkaOutageSetsNothingAside(t *testing.T) {
 	tx := o.begin() // far more than what may be in flight
 	tx.bulk(10_000, 1000)
 	tx.commit()
+	o.awaitCommitted(300)
+	stop()
 	before := usage(t, r)
 	elapsed(t, long(6*time.Second, 5*time.Minute))
 	after := usage(t, r)
@@ -46,7 +48,6 @@ func TestKafkaOutageSetsNothingAside(t *testing.T) {
 	if err := k.Each(func(b *harness.Broker) error { return b.Start(t.Context()) }); err != nil {
 		t.Fatal(err)
 	}
-	stop()
 	o.awaitConfirmed(o.walEnd(), 2*patience)
 	r.stop()
 	if lines := len(r.log("")); lines > 100 {
