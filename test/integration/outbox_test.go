@@ -125,7 +125,8 @@ func (o *outbox) prepareDatabase() {
 }
 
 // command runs one of the binary's commands on the outbox's slot, publication
-// and table, to its end. The flags that a command lacks are left out by name.
+// and table, to its end. They come from the environment, where a command that
+// lacks the flag ignores them.
 func (o *outbox) command(args ...string) harness.Result {
 	o.t.Helper()
 	env := []string{o.dsn(), "OUTBOX_CDC_SLOT=" + o.slot, "OUTBOX_CDC_PUBLICATION=" + o.publication, "OUTBOX_CDC_TABLE=" + o.table}

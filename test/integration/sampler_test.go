@@ -4,6 +4,7 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -100,7 +101,7 @@ func (s *sampler) take(ctx context.Context, conn *pgx.Conn) error {
 	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	err := conn.QueryRow(limited, query, s.o.slot).Scan(&now.started, &confirmed, &walEnd, &now.walsender, &flush)
-	if err == pgx.ErrNoRows {
+	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}
 	if err != nil {

@@ -21,6 +21,8 @@ func TestSlotSurvivesDDL(t *testing.T) {
 		"ALTER TABLE outbox_events ALTER COLUMN event_type TYPE varchar(100)",
 		"ALTER TABLE outbox_events DROP COLUMN NAME",
 		"ALTER TABLE outbox_events ALTER COLUMN event_type TYPE text",
+		"ALTER TABLE outbox_events ALTER COLUMN id DROP DEFAULT, ALTER COLUMN id TYPE text, ALTER COLUMN payload TYPE json",
+		"ALTER TABLE outbox_events ALTER COLUMN id TYPE uuid USING id::uuid, ALTER COLUMN payload TYPE jsonb",
 		"CREATE INDEX ON outbox_events (created_at)",
 		"VACUUM FULL outbox_events",
 		"COMMENT ON TABLE outbox_events IS 'NAME'",
