@@ -31,19 +31,35 @@ func (r Record) Header(name string) (string, bool) {
 // partition and offset. Control batches are left out, records of aborted
 // transactions are not.
 func (k *Kafka) ReadAll(ctx context.Context, topics ...string) ([]Record, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not within %s", patience))
+	defer cancel()
+	var records []Record
+	if err := k.ReadEach(ctx, func(r Record) { records = append(records, r) }, topics...); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(records, func(a, b Record) int {
+		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Offset, b.Offset))
+	})
+	return records, nil
+}
+
+// ReadEach is ReadAll for more than should be in memory at once: it calls visit
+// with each record, those of a partition in order, and takes as long as ctx
+// lets it.
+func (k *Kafka) ReadEach(ctx context.Context, visit func(Record), topics ...string) error {
 	starts, err := k.Admin().ListStartOffsets(ctx, topics...)
 	if err == nil {
 		err = starts.Error()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("start offsets: %w", err)
+		return fmt.Errorf("start offsets: %w", err)
 	}
 	ends, err := k.Admin().ListEndOffsets(ctx, topics...)
 	if err == nil {
 		err = ends.Error()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("end offsets: %w", err)
+		return fmt.Errorf("end offsets: %w", err)
 	}
 	from := make(map[string]map[int32]kgo.Offset)
 	open := 0 // partitions not yet read to their end
@@ -59,26 +75,23 @@ func (k *Kafka) ReadAll(ctx context.Context, topics ...string) ([]Record, error)
 		open++
 	})
 	if open == 0 {
-		return nil, nil
+		return nil
 	}
-	return k.read(ctx, from, ends, open)
+	return k.read(ctx, from, ends, open, visit)
 }
 
 // read consumes until every partition has reached its end. Control records are
 // consumed too, since the last offset may be one.
-func (k *Kafka) read(ctx context.Context, from map[string]map[int32]kgo.Offset, ends kadm.ListedOffsets, open int) ([]Record, error) {
+func (k *Kafka) read(ctx context.Context, from map[string]map[int32]kgo.Offset, ends kadm.ListedOffsets, open int, visit func(Record)) error {
 	client, err := kgo.NewClient(append(k.clientOptions(), kgo.ConsumePartitions(from), kgo.KeepControlRecords(), kgo.FetchMaxWait(100*time.Millisecond))...)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer client.Close()
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not within %s", patience))
-	defer cancel()
-	var records []Record
 	for open > 0 {
 		fetches := client.PollFetches(ctx)
 		if err := ctx.Err(); err != nil {
-			return nil, fmt.Errorf("%w; %d partitions not read to their end", context.Cause(ctx), open)
+			return fmt.Errorf("%w; %d partitions not read to their end", context.Cause(ctx), open)
 		}
 		fetches.EachRecord(func(r *kgo.Record) {
 			end, _ := ends.Lookup(r.Topic, r.Partition)
@@ -86,14 +99,11 @@ func (k *Kafka) read(ctx context.Context, from map[string]map[int32]kgo.Offset, 
 				open--
 			}
 			if r.Offset < end.Offset && !r.Attrs.IsControl() {
-				records = append(records, Record{r})
+				visit(Record{r})
 			}
 		})
 	}
-	slices.SortFunc(records, func(a, b Record) int {
-		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Offset, b.Offset))
-	})
-	return records, nil
+	return nil
 }
 
 // Follow delivers the records of topics from the beginning and as they arrive,

@@ -121,7 +121,12 @@ func TestOracle(t *testing.T) {
 					return unknown
 				},
 				payloads: map[string]string{idOf(1): sumOfV, idOf(2): sumOfV},
-				records:  c.records, samples: c.samples, setAside: c.setAside, partitions: 1,
+				records: func(visit func(harness.Record)) {
+					for _, r := range c.records {
+						visit(r)
+					}
+				},
+				samples: c.samples, setAside: c.setAside, partitions: 1,
 			}
 			got := e.violations(c.except)
 			if len(got) != len(c.want) {

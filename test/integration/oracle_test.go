@@ -47,10 +47,12 @@ func (o *outbox) payloadBytes() string {
 
 // evidence is what the oracle judges.
 type evidence struct {
-	committed  []walEvent // in commit order
-	outcome    func(id string) outcome
-	payloads   map[string]string
-	records    []harness.Record // by topic, partition and offset
+	committed []walEvent // in commit order
+	outcome   func(id string) outcome
+	payloads  map[string]string
+	// records calls visit with each record, those of a partition in order:
+	// there may be more than should be in memory at once.
+	records    func(visit func(harness.Record))
 	setAside   []string
 	samples    []sample
 	partitions int
@@ -101,9 +103,7 @@ func (e evidence) violations(except exceptions) []string {
 	for i, event := range e.committed {
 		j.order[event.id] = i
 	}
-	for _, r := range e.records {
-		j.record(r)
-	}
+	e.records(j.record)
 	j.completeness()
 	j.confirmations()
 	return j.found

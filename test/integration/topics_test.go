@@ -5,6 +5,7 @@ package integration
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -83,11 +84,21 @@ func (o *outbox) mustEndOffsets() map[partition]int64 {
 // records returns all that the topics hold.
 func (o *outbox) records() []harness.Record {
 	o.t.Helper()
-	ctx, cancel := context.WithTimeoutCause(o.t.Context(), 2*time.Minute, errors.New("the topics were not read within 2 minutes"))
-	defer cancel()
-	records, err := o.kafka.ReadAll(ctx, o.topics()...)
+	records, err := o.kafka.ReadAll(o.t.Context(), o.topics()...)
 	if err != nil {
 		o.t.Fatal(err)
 	}
 	return records
+}
+
+// eachRecord calls visit with all that the topics hold, the records of a
+// partition in order.
+func (o *outbox) eachRecord(visit func(harness.Record)) {
+	o.t.Helper()
+	limit := long(2*time.Minute, 20*time.Minute)
+	ctx, cancel := context.WithTimeoutCause(o.t.Context(), limit, fmt.Errorf("the topics were not read within %s", limit))
+	defer cancel()
+	if err := o.kafka.ReadEach(ctx, visit, o.topics()...); err != nil {
+		o.t.Fatal(err)
+	}
 }
