@@ -14,8 +14,9 @@ var javaVectors string
 // vectorPartitions are the numbers of partitions in murmur2.txt.
 var vectorPartitions = []int{1, 2, 3, 6, 7, 12, 100, 1000}
 
-// TestPartitionIsTheJavaClients: the partition of a key is the one that the Java client gives it, for
-// texts in any script, the empty key, and bytes that are no text.
+// TestPartitionIsTheJavaClients compares the partition of a key with the one
+// that the Java client gives it, for texts in any script, the empty key, and
+// bytes that are no text.
 //
 // Behaviours: O4
 func TestPartitionIsTheJavaClients(t *testing.T) {
