@@ -47,9 +47,21 @@ go build $race ./... || exit 1
 
 case "${1:-}" in
 "")
+	# At the same time, as both mostly wait; what 18 has to say is printed
+	# behind the rest.
+	on18=$(mktemp)
+	set -m # a process group of its own, to be ended with this script
+	{
+		run 18 "${server_packages[@]}"
+		run 18 -run="$positions_and_slots" "$end_to_end"
+		exit "$status"
+	} >"$on18" 2>&1 &
+	running18=$!
+	set +m
+	trap 'kill -- "-$running18" 2>/dev/null; rm -f "$on18"' EXIT
 	run 15 ./...
-	run 18 "${server_packages[@]}"
-	run 18 -run="$positions_and_slots" "$end_to_end"
+	wait "$running18" || status=1
+	cat "$on18"
 	;;
 matrix)
 	export OUTBOX_CDC_TEST_LONG=1
