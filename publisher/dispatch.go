@@ -1,10 +1,6 @@
 package publisher
 
-import (
-	"time"
-
-	"github.com/IBM/sarama"
-)
+import "time"
 
 // enqueue lines p up for the connection to its leader.
 func (s *session) enqueue(p *partition) {
@@ -63,8 +59,10 @@ func (s *session) fillRequest(sn *sender) *request {
 // ship puts the head of p under way.
 func (s *session) ship(p *partition, b *batch) shipment {
 	if b.wire == nil {
-		b.encode(p.producer, p.sequence, s.codec())
+		b.encode(p.producer, p.sequence, s.codec)
 		p.sequence = advanceSequence(p.sequence, len(b.records))
+	}
+	if b.attempts == 0 {
 		b.firstAttempt = time.Now()
 	}
 	b.attempts++
@@ -83,5 +81,3 @@ func (s *session) ship(p *partition, b *batch) shipment {
 // sentBytes is what a batch costs more while it is under way: its encoded form,
 // and the request that it is in.
 func sentBytes(b *batch) int64 { return 2 * int64(b.bytes) }
-
-func (s *session) codec() sarama.CompressionCodec { return codecs()[s.cfg.Compression] }

@@ -20,16 +20,17 @@ func newProof(owner Owner) *proof {
 	return &proof{owner: owner, wanted: make(chan struct{}, 1)}
 }
 
-// fresh reports whether the proof still counts. Its age is taken on the
-// monotonic clock and on the wall clock, since the former stands still while a
-// machine is suspended.
+// fresh reports whether the proof still counts.
 func (p *proof) fresh() bool {
 	sent := p.sent.Load()
-	if sent == nil {
-		return false
-	}
-	now, limit := time.Now(), p.owner.Limit()
-	return now.Sub(*sent) <= limit && now.Round(0).Sub(sent.Round(0)) <= limit
+	return sent != nil && age(*sent, time.Now()) <= p.owner.Limit()
+}
+
+// age returns how old a proof is at now: by the monotonic clock or by the wall
+// clock, whichever says more. The monotonic clock stands still while a machine is
+// suspended.
+func age(sent, now time.Time) time.Duration {
+	return max(now.Sub(sent), now.Round(0).Sub(sent.Round(0)))
 }
 
 // want has a new proof fetched without waiting for it.

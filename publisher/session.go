@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/IBM/sarama"
 	"github.com/jackc/pglogrepl"
 
 	"github.com/outbox-cdc/outbox-cdc/checkpoint"
@@ -39,6 +40,7 @@ type session struct {
 	reports chan func()
 
 	router  *router
+	codec   sarama.CompressionCodec
 	tracker *checkpoint.Tracker
 	topics  map[string]*topic
 	senders map[senderKey]*sender
@@ -86,6 +88,7 @@ func newSession(ctx context.Context, p *Publisher, in Session) (*session, error)
 		Publisher: p, in: in, ctx: ctx, cancel: cancel,
 		reports: make(chan func(), 256),
 		router:  r,
+		codec:   codecs()[p.cfg.Compression],
 		tracker: checkpoint.NewTracker(),
 		topics:  make(map[string]*topic),
 		senders: make(map[senderKey]*sender),

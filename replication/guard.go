@@ -74,13 +74,6 @@ func proofLimit(walSenderTimeout time.Duration) time.Duration {
 // sent.
 func (g *Guard) Limit() time.Duration { return g.limit }
 
-// Age returns how old a proof that was sent at sent is at now: by the
-// monotonic clock or by the wall clock, whichever says more. The monotonic clock
-// stands still while a machine is suspended.
-func Age(sent, now time.Time) time.Duration {
-	return max(now.Sub(sent), now.Round(0).Sub(sent.Round(0)))
-}
-
 // Run asks again and again, so that the proof stays fresh, and looks at the
 // tables every Config.MembershipInterval. It returns why the session must end:
 // ErrNotOwner, a fault, or the connection's error; nil if ctx has ended.
