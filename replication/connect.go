@@ -137,6 +137,11 @@ func (c Config) connConfig() (*pgx.ConnConfig, error) {
 	if cc.ConnectTimeout == 0 {
 		cc.ConnectTimeout = defaultConnectTimeout
 	}
+	// The other modes guess the types of parameters, with a table that the
+	// release build leaves out.
+	if mode := cc.DefaultQueryExecMode; mode == pgx.QueryExecModeExec || mode == pgx.QueryExecModeSimpleProtocol {
+		cc.DefaultQueryExecMode = pgx.QueryExecModeDescribeExec
+	}
 	return cc, nil
 }
 
