@@ -200,6 +200,22 @@ func NewRelay(t testing.TB, env []string, args ...string) *Relay {
 	return r
 }
 
+// Tool returns the path of a program that a test needs, such as a shell, and
+// installs the package of the same name where it is missing. The program must
+// know --version.
+func Tool(t testing.TB, program string) string {
+	t.Helper()
+	packages := make(map[string][]string)
+	for _, client := range packageClients {
+		packages[client.program] = []string{program}
+	}
+	path, err := find(t.Context(), nil, need{program: program, packages: packages, harmless: "--version"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // Result is what a command that has ended left.
 type Result struct {
 	Code           int

@@ -3,6 +3,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,9 @@ type need struct {
 	packages map[string][]string // by package client
 	// elsewhere is a directory outside PATH that a client installs it to.
 	elsewhere string
+	// harmless is an argument with which the program ends at once and well;
+	// empty is -version.
+	harmless string
 }
 
 var (
@@ -73,7 +77,7 @@ func (n need) path() string {
 	}
 	for _, candidate := range candidates {
 		path, err := exec.LookPath(candidate)
-		if err == nil && exec.Command(path, "-version").Run() == nil {
+		if err == nil && exec.Command(path, cmp.Or(n.harmless, "-version")).Run() == nil {
 			return path
 		}
 	}
