@@ -73,8 +73,11 @@ func (s *session) succeed(p *partition, b *batch, offset int64) {
 	}
 	p.topic.refusals = 0
 	s.recovered(p)
+	s.blameless(p)
 	s.acknowledge(b.records)
-	s.metrics.acknowledged(b.records)
+	now := time.Now()
+	s.metrics.acknowledged(b.records, now)
+	s.progress.acknowledged(len(b.records), now, b.last().CommitTime)
 	s.release(b)
 	p.pop()
 	s.advance(p)
@@ -94,7 +97,7 @@ func (s *session) unanswered(p *partition, b *batch, out outcome) {
 	}
 	b.doubt = b.doubt || !out.unsent
 	s.metrics.errors.WithLabelValues(classify(out.err).class.String()).Inc()
-	s.troubled(p, "produce request failed and is sent again", out.err)
+	s.troubled(p, "produce request failed and is sent again", out.err, b.firstAttempt)
 	s.findLeaders(p.topic)
 	s.again(p, pause(b.attempts))
 }
@@ -113,6 +116,7 @@ func (s *session) refused(p *partition, b *batch, err sarama.KError) {
 	switch class {
 	case classState:
 		s.log.Warn("partition is acquired again", "topic", p.topic.name, "partition", p.id, "error", err)
+		s.blame(p, classify(err), err, b.firstAttempt)
 		p.acquired = false
 		p.busy = false
 		s.advance(p)
@@ -123,7 +127,7 @@ func (s *session) refused(p *partition, b *batch, err sarama.KError) {
 		s.findLeaders(p.topic)
 		s.again(p, operatorPause)
 	default:
-		s.troubled(p, "batch was refused for now and is sent again", err)
+		s.troubled(p, "batch was refused for now and is sent again", err, b.firstAttempt)
 		s.findLeaders(p.topic)
 		s.again(p, pause(b.attempts))
 	}
@@ -206,30 +210,6 @@ func (s *session) again(p *partition, d time.Duration) {
 			s.advance(p)
 		}
 	})
-}
-
-// troubled logs a fault that is dealt with by trying again, at most twice a
-// minute for a topic.
-func (s *session) troubled(p *partition, what string, err error) {
-	if s.sayOnce(p.topic.name + "\x00" + what) {
-		s.log.Warn(what, "topic", p.topic.name, "partition", p.id, "broker", p.leader, "error", err)
-	}
-}
-
-// stand says that p stands still until a person has acted.
-func (s *session) stand(p *partition, err error) {
-	if p.standing == nil || p.standing.Error() != err.Error() {
-		s.log.Error("partition stands still", "topic", p.topic.name, "partition", p.id, "reason", err, "remedy", classify(err).remedyFor(p.topic.name))
-	}
-	p.standing = err
-}
-
-// recovered says that p goes on.
-func (s *session) recovered(p *partition) {
-	if p.standing != nil {
-		s.log.Info("partition goes on", "topic", p.topic.name, "partition", p.id)
-		p.standing = nil
-	}
 }
 
 // pause returns the pause before the next attempt after n of them, somewhat at

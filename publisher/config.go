@@ -29,6 +29,7 @@ type Config struct {
 
 	OnPoison       Policy
 	OnUnknownTopic UnknownTopic
+	CreateTopics   CreateTopics
 	Fence          Fence
 	// MaxInFlightBytes bounds the memory of events received and not yet
 	// acknowledged. One event larger than that is still admitted, alone.
@@ -123,6 +124,7 @@ func (c Config) Validate() error {
 	if c.StartTimeout <= 0 {
 		fault("--start-timeout must be positive, got %s", c.StartTimeout)
 	}
+	faults = append(faults, c.CreateTopics.validate()...)
 	return errors.Join(append(faults, c.Security.Validate())...)
 }
 

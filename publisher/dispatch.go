@@ -1,10 +1,19 @@
 package publisher
 
-import "time"
+import (
+	"fmt"
+	"time"
+
+	"github.com/IBM/sarama"
+)
+
+// errLeaderless keeps a partition waiting that nobody leads.
+var errLeaderless = fmt.Errorf("the partition has no leader: %w", refusal(sarama.ErrLeaderNotAvailable))
 
 // enqueue lines p up for the connection to its leader.
 func (s *session) enqueue(p *partition) {
 	if p.leader == noLeader {
+		s.blame(p, classify(errLeaderless), errLeaderless, time.Now())
 		s.findLeaders(p.topic)
 		return
 	}

@@ -63,19 +63,22 @@ func (s *session) missing(t *topic, err error) {
 		t.failing = time.Now()
 	}
 	wait := lookupPause
+	verdict := classify(err)
 	switch {
 	case errors.Is(err, sarama.ErrUnknownTopicOrPartition) && time.Since(t.failing) > unknownTopicGrace && s.cfg.OnUnknownTopic == UnknownTopicDeadLetter:
 		s.orphanWaiting(t, &Poison{Reason: ReasonUnknownTopic, Err: err})
-	case classify(err).class == classOperator && time.Since(t.failing) > unknownTopicGrace:
+	case verdict.class == classOperator && time.Since(t.failing) > unknownTopicGrace:
 		if s.sayOnce("topic " + t.name) {
-			s.log.Error("topic stands still", "topic", t.name, "reason", err, "remedy", classify(err).remedyFor(t.name))
+			s.log.Error("topic stands still", "topic", t.name, "reason", err, "remedy", verdict.remedyFor(t.name))
 		}
 		wait = operatorPause
 	default:
+		verdict.class = classTransient
 		if s.sayOnce("look up topic " + t.name) {
 			s.log.Warn("topic cannot be looked up yet", "topic", t.name, "error", err)
 		}
 	}
+	s.troubles.note(troubleKey{kind: troubleTopic, topic: t.name}, verdict, err, t.failing)
 	s.after(wait, func() { s.ask(t) })
 }
 
@@ -94,6 +97,7 @@ func (s *session) orphanWaiting(t *topic, why *Poison) {
 // found takes in what the brokers say about a topic.
 func (s *session) found(t *topic, m topicMetadata) {
 	t.failing = time.Time{}
+	s.troubles.clear(troubleKey{kind: troubleTopic, topic: t.name})
 	switch {
 	case t.partitions == nil:
 		t.id = m.id
@@ -142,7 +146,10 @@ func (s *session) findLeaders(t *topic) {
 			})
 			if err != nil {
 				s.leaderless(t, err)
-			} else if m, ok := found[t.name]; ok {
+				return
+			}
+			s.troubles.clear(troubleKey{kind: troubleLeaders, topic: t.name})
+			if m, ok := found[t.name]; ok {
 				s.noticed(t, m)
 			}
 		})
@@ -161,6 +168,10 @@ func (s *session) leaderless(t *topic, err error) {
 	case s.sayOnce("leaders of " + t.name):
 		s.log.Error("topic stands still", "topic", t.name, "reason", err, "remedy", verdict.remedyFor(t.name))
 	}
+	if errors.Is(err, sarama.ErrUnknownTopicOrPartition) {
+		verdict.class = classTransient
+	}
+	s.troubles.note(troubleKey{kind: troubleLeaders, topic: t.name}, verdict, err, time.Now())
 }
 
 // noticed compares what one broker says about a topic with what is known, and

@@ -64,8 +64,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 }
 
 // acknowledged counts the records of a batch.
-func (m *Metrics) acknowledged(records []record) {
-	now := time.Now().UnixMicro()
+func (m *Metrics) acknowledged(records []record, at time.Time) {
+	now := at.UnixMicro()
 	for _, r := range records {
 		m.commitToAck.Observe(float64(now-r.position.CommitTime) / 1e6)
 	}
@@ -83,4 +83,10 @@ func (m *Metrics) standing(s *session, confirmed checkpoint.Mark) {
 	m.pending.Set(float64(s.tracker.Pending()))
 	m.inFlight.Set(float64(s.held))
 	m.confirmed.Set(float64(confirmed.LSN))
+}
+
+// nothing shows that no session holds anything.
+func (m *Metrics) nothing() {
+	m.pending.Set(0)
+	m.inFlight.Set(0)
 }

@@ -53,6 +53,8 @@ type partition struct {
 	// standing is why the partition stands still and a person must act, nil
 	// while it does not.
 	standing error
+	// blamed says that the register of troubles has it.
+	blamed bool
 }
 
 // skip is a run of skipped events of one segment.

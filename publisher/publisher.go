@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -75,6 +76,11 @@ type Publisher struct {
 	// acked is the last record that each partition acknowledged. A partition
 	// that does not have it any more has lost data.
 	acked map[partitionKey]acknowledged
+
+	troubles *troubles
+	progress progress
+	// running is the session of the Run that is under way, nil without one.
+	running atomic.Pointer[session]
 }
 
 // partitionKey names a partition of one incarnation of a topic.
@@ -106,6 +112,8 @@ func New(cfg Config, metrics *Metrics, log *slog.Logger) (*Publisher, error) {
 		cfg: cfg, log: log, metrics: metrics, cluster: c,
 		refuted: make(map[tailKey]bool),
 		acked:   make(map[partitionKey]acknowledged),
+
+		troubles: newTroubles(),
 	}, nil
 }
 
@@ -144,6 +152,7 @@ func (p *Publisher) Run(ctx context.Context, in Session) error {
 	if err != nil {
 		return err
 	}
+	p.running.Store(s)
 	defer s.end()
 	return s.loop()
 }

@@ -38,6 +38,8 @@ type session struct {
 	helpers sync.WaitGroup
 	// reports carries what helpers have to say, as code to be run here.
 	reports chan func()
+	// over is closed when Run returns.
+	over chan struct{}
 
 	router  *router
 	codec   sarama.CompressionCodec
@@ -87,6 +89,7 @@ func newSession(ctx context.Context, p *Publisher, in Session) (*session, error)
 	s := &session{
 		Publisher: p, in: in, ctx: ctx, cancel: cancel,
 		reports: make(chan func(), 256),
+		over:    make(chan struct{}),
 		router:  r,
 		codec:   codecs()[p.cfg.Compression],
 		tracker: checkpoint.NewTracker(),
@@ -118,6 +121,11 @@ func (s *session) end() {
 		sn.abort()
 	}
 	s.helpers.Wait()
+	s.troubles.clearAll()
+	s.progress.standing(0, 0)
+	s.metrics.nothing()
+	s.running.Store(nil)
+	close(s.over)
 }
 
 // help runs f beside the loop until it returns.
@@ -177,6 +185,7 @@ func (s *session) loop() error {
 		s.dispatch()
 		s.in.Confirm(s.tracker.Confirmed())
 		s.metrics.standing(s, s.tracker.Confirmed())
+		s.progress.standing(s.tracker.Pending(), s.held)
 		if s.err != nil {
 			return s.err
 		}

@@ -71,6 +71,7 @@ func (s *session) setAside(p *partition) {
 		}
 		p.lastAcked = r.position
 		s.recovered(p)
+		s.blameless(p)
 		s.acknowledge(b.records)
 		s.release(b)
 		p.pop()
@@ -90,6 +91,7 @@ func (s *session) halts(letter DeadLetter) bool {
 
 // store stores a dead letter, however long it takes, and then runs done.
 func (s *session) store(letter DeadLetter, done func()) {
+	begun := time.Now()
 	s.help(func() {
 		retry := backoff{pause: 100 * time.Millisecond, limit: 5 * time.Second}
 		for {
@@ -98,6 +100,8 @@ func (s *session) store(letter DeadLetter, done func()) {
 				break
 			}
 			s.report(func() {
+				s.troubles.note(troubleKey{kind: troubleDeadLetters}, verdict{classTransient, "dead letters cannot be stored", ""},
+					fmt.Errorf("dead letters cannot be stored: %w", err), begun)
 				if s.sayOnce("dead letter") {
 					s.log.Error("dead letter cannot be stored and is tried again", "position", letter.Position.String(), "error", err)
 				}
@@ -107,6 +111,8 @@ func (s *session) store(letter DeadLetter, done func()) {
 			}
 		}
 		s.report(func() {
+			s.troubles.clear(troubleKey{kind: troubleDeadLetters})
+			s.progress.deadLettered.Add(1)
 			s.metrics.setAside(letter.Poison.Reason)
 			s.log.Warn("event set aside as a dead letter", "event_id", string(text(letter.Row, decoder.FieldID)), "position", letter.Position.String(),
 				"topic", letter.Topic, "reason", letter.Poison.Reason, "error", letter.Poison.Err, "bytes", letter.Row.Bytes())

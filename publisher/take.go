@@ -92,6 +92,7 @@ func (s *session) startAcquiring(p *partition, generation uint64) {
 }
 
 func (s *session) acquireRequest(p *partition) acquireRequest {
+	begun, generation := time.Now(), p.generation
 	request := acquireRequest{
 		transactionalID: fmt.Sprintf("outbox-cdc.%s.%s.%s.%d", s.in.SystemID, s.in.Slot, p.topic.name, p.id),
 		topic:           p.topic.name,
@@ -101,7 +102,11 @@ func (s *session) acquireRequest(p *partition) acquireRequest {
 		plain:           p.plain,
 		stillOurs:       s.proof.renew,
 		fault: func(err error) {
-			s.report(func() { s.troubled(p, "partition cannot be acquired yet", err) })
+			s.report(func() {
+				if p.generation == generation {
+					s.troubled(p, "partition cannot be acquired yet", err, begun)
+				}
+			})
 		},
 	}
 	if s.cfg.PositionHeaders {
@@ -178,6 +183,9 @@ func (s *session) taken(p *partition, a acquisition, err error) {
 	}
 	if !p.blind {
 		s.weigh(p, a.tail)
+	}
+	if len(p.queue) == 0 {
+		s.blameless(p)
 	}
 	s.advance(p)
 }

@@ -64,6 +64,7 @@ func (t *topic) led() bool {
 
 // lay sets up the partitions of a topic and lets the waiting events in.
 func (s *session) lay(t *topic, m topicMetadata) {
+	s.troubles.clearPartitions(t.name)
 	t.partitions = make([]*partition, m.partitions)
 	t.origin = s.router.originOf(int(m.partitions))
 	for i := range t.partitions {

@@ -46,6 +46,8 @@ func (s *session) prove(p *partition, position decoder.Position) {
 		events += run.events
 	}
 	s.metrics.recognised.Add(float64(events))
+	s.progress.recognised.Add(uint64(events))
+	s.progress.committed(position.CommitTime)
 	s.log.Debug("events recognised in a partition", "topic", p.topic.name, "partition", p.id, "events", events)
 	p.skipped = nil
 	p.tail = nil
