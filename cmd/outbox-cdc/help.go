@@ -24,6 +24,18 @@ func appHelp(app *cli.App) string {
 	return literal(b.String())
 }
 
+func (p *program) helpCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "help",
+		Usage:     "show the help of a command, as its flag --help does",
+		ArgsUsage: "[COMMAND...]",
+		UsageText: "outbox-cdc help slot create",
+		Action: func(c *cli.Context) error {
+			return p.app().RunContext(c.Context, slices.Concat([]string{"outbox-cdc"}, c.Args().Slice(), []string{"--help"}))
+		},
+	}
+}
+
 // commandHelp returns the help of a command.
 func commandHelp(c *cli.Command, parent string) string {
 	path := parent + " " + c.Name
@@ -36,7 +48,7 @@ func commandHelp(c *cli.Command, parent string) string {
 		fmt.Fprintf(&b, "\nUsage: %s COMMAND [flags]\n\nCommands:\n", path)
 		listCommands(&b, c.Subcommands)
 	} else {
-		fmt.Fprintf(&b, "\nUsage: %s [flags]\n", path)
+		fmt.Fprintf(&b, "\nUsage: %s\n", path+" "+cmp.Or(c.ArgsUsage, "[flags]"))
 	}
 	if c.UsageText != "" {
 		fmt.Fprintf(&b, "\nExample:\n  %s\n", strings.ReplaceAll(c.UsageText, "\n", "\n  "))

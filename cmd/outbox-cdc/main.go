@@ -58,8 +58,11 @@ func (p *program) app() *cli.App {
 			p.runCommand(),
 			p.slotCommand(),
 			p.publicationCommand(),
+			p.completionCommand(),
 			p.versionCommand(),
+			p.helpCommand(),
 		},
+		Flags:          []cli.Flag{cli.HelpFlag}, // the library's comes with its own help command only
 		Action:         unknownCommand,
 		OnUsageError:   usageFault,
 		ExitErrHandler: func(*cli.Context, error) {},
@@ -77,9 +80,10 @@ func (p *program) app() *cli.App {
 func complete(c *cli.Command, parent string) {
 	c.OnUsageError = usageFault
 	c.HideHelpCommand = true
-	if len(c.Subcommands) == 0 {
+	switch {
+	case len(c.Subcommands) == 0 && c.ArgsUsage == "":
 		c.Before = noArguments
-	} else {
+	case c.Action == nil:
 		c.Action = unknownCommand
 	}
 	for _, sub := range c.Subcommands {
@@ -88,8 +92,8 @@ func complete(c *cli.Command, parent string) {
 	c.CustomHelpTemplate = commandHelp(c, parent)
 }
 
-// noArguments refuses arguments that are not flags: none of the commands takes
-// any, and flags behind one would be ignored.
+// noArguments refuses arguments that are not flags: hardly a command takes any,
+// and flags behind one would be ignored.
 func noArguments(c *cli.Context) error {
 	if c.NArg() == 0 {
 		return nil

@@ -30,7 +30,7 @@ func TestUnknownWords(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"no command", nil, "name a command: init, run, slot, publication, version; see outbox-cdc --help"},
+		{"no command", nil, "name a command: init, run, slot, publication, completion, version; see outbox-cdc --help"},
 		{"a command like a known one", []string{"rnu"}, `unknown command "rnu" (did you mean run?); see outbox-cdc --help`},
 		{"a command like none", []string{"teleport"}, `unknown command "teleport"; see outbox-cdc --help`},
 		{"no subcommand", []string{"slot"}, "name a command: create, drop, list, show, advance; see outbox-cdc slot --help"},
@@ -41,7 +41,8 @@ func TestUnknownWords(t *testing.T) {
 		{"a flag before the command", []string{"--dsn", "x", "run"}, "unknown flag --dsn; see outbox-cdc --help"},
 		{"an argument", []string{"slot", "drop", "orders"}, `unexpected argument "orders"; see outbox-cdc slot drop --help`},
 		{"a flag without its value", []string{"run", "--dsn"}, "--dsn needs a value; see outbox-cdc run --help"},
-		{"help for nothing", []string{"help", "teleport"}, "No help topic for 'teleport'"},
+		{"help for nothing", []string{"help", "teleport"}, `unknown command "teleport"; see outbox-cdc --help`},
+		{"help for a subcommand like a known one", []string{"help", "slot", "crate"}, `unknown command "crate" (did you mean create?); see outbox-cdc slot --help`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := execute(t, tc.args...)
