@@ -26,6 +26,7 @@ func TestClassify(t *testing.T) {
 		{"usage", usage("no"), classFatal, 2},
 		{"shutdown timeout", errShutdownTimeout, classFatal, 1},
 		{"second signal", errSecondSignal, classFatal, 1},
+		{"a fault of ours", fmt.Errorf("%w: index out of range", errInternal), classFatal, 1},
 		{"start over", publisher.ErrStartOver, classStartOver, 1},
 		{"halted", fmt.Errorf("%w: event 1", publisher.ErrHalted), classFatal, 8},
 		{"fence required", publisher.ErrFence, classFatal, 9},
@@ -58,11 +59,17 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-func TestEveryRuleHasAReason(t *testing.T) {
-	for i, r := range rules() {
-		if r.reason == "" || r.code == codeOK {
-			t.Errorf("row %d: code %d, reason %q", i, r.code, r.reason)
+func TestRulesAreComplete(t *testing.T) {
+	known := make(map[int]bool)
+	for _, c := range exitCodes() {
+		known[c.code] = true
+	}
+	names := make(map[string]bool)
+	for _, r := range rules() {
+		if r.name == "" || r.reason == "" || r.remedy == "" || names[r.name] || !known[r.code] || r.code == codeOK {
+			t.Errorf("a text is missing or said twice, or the code is none: %q, code %d, reason %q, remedy %q", r.name, r.code, r.reason, r.remedy)
 		}
+		names[r.name] = true
 	}
 }
 
