@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Certificates are files in PEM form, made for one cluster.
+// Certificates are files in PEM form, made for one server or cluster.
 type Certificates struct {
 	// CA is the certificate that vouches for the brokers and for Cert.
 	CA string

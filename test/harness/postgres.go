@@ -29,6 +29,8 @@ type PostgresConfig struct {
 	// Settings go into postgresql.conf, over the harness's own, which are for
 	// logical decoding, many slots and no durability (fsync=off).
 	Settings map[string]string
+	// TLS has the server offer encryption, with a certificate of its own.
+	TLS bool
 	// HBA are lines of pg_hba.conf in front of the one that trusts everybody.
 	HBA []string
 	// Data is a directory made by SaveData that the server starts from.
@@ -46,7 +48,8 @@ type Postgres struct {
 	dir     string
 	port    int
 	account *syscall.Credential
-	process *Process // nil before the first start
+	certs   *Certificates // nil without TLS
+	process *Process      // nil before the first start
 }
 
 // StopMode is how a server is shut down.
@@ -102,8 +105,16 @@ func (p *Postgres) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("make data directory: %w", err)
 	}
+	if p.config.TLS {
+		if p.certs, err = NewCertificates(); err != nil {
+			return fmt.Errorf("make certificates: %w", err)
+		}
+	}
 	return p.configure()
 }
+
+// certificateFile holds the server's certificate and key.
+const certificateFile = "server.pem"
 
 // configure writes the server's configuration.
 func (p *Postgres) configure() error {
@@ -121,6 +132,16 @@ func (p *Postgres) configure() error {
 		"dynamic_shared_memory_type": "mmap",
 		"log_line_prefix":            "%m [%p] %q%a@%d ",
 		"timezone":                   "UTC",
+	}
+	if p.certs != nil {
+		settings["ssl"], settings["ssl_cert_file"], settings["ssl_key_file"] = "on", certificateFile, certificateFile
+		content, err := os.ReadFile(p.certs.serverKeyStore)
+		if err != nil {
+			return err
+		}
+		if err := p.write(certificateFile, string(content)); err != nil {
+			return err
+		}
 	}
 	maps.Copy(settings, p.config.Settings)
 	var conf strings.Builder
@@ -218,11 +239,17 @@ func (p *Postgres) Close() error {
 	if p.dir != "" {
 		err = errors.Join(err, removeTemp(p.dir))
 	}
+	if p.certs != nil {
+		err = errors.Join(err, p.certs.remove())
+	}
 	return err
 }
 
 // Version is the server's major version.
 func (p *Postgres) Version() int { return p.config.Version }
+
+// Certificates are what a client needs to trust the server; nil without TLS.
+func (p *Postgres) Certificates() *Certificates { return p.certs }
 
 // Addr is the server's host and port.
 func (p *Postgres) Addr() string { return localAddr(p.port) }
