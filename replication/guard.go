@@ -157,20 +157,15 @@ func (g *Guard) membership(ctx context.Context) error {
 
 // stillPublished checks one table, by its OID.
 func stillPublished(ctx context.Context, conn *pgx.Conn, publication string, t decoder.Table) error {
-	now := decoder.Table{OID: t.OID}
-	var published bool
-	err := conn.QueryRow(ctx, `SELECT n.nspname, c.relname, EXISTS (
-  SELECT FROM pg_publication_tables pt JOIN pg_publication p USING (pubname)
-  WHERE p.pubname = $1 AND p.pubinsert AND pt.schemaname = n.nspname AND pt.tablename = c.relname)
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $2`, publication, t.OID).Scan(&now.Schema, &now.Name, &published)
+	m, err := member(ctx, conn, publication, t.OID)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return fault(ErrGap, "table %s was dropped while it was streamed; rows may be missing: create it again or take it out of --table, and publish again what is missing", t)
 	case err != nil:
 		return fmt.Errorf("look whether table %s is published: %w", t, err)
-	case now != t:
-		return fault(ErrGap, "table %s is now %s; rename it back or correct --table: rows written to another table of the old name are not published", t, now)
-	case !published:
+	case m.Table.String() != t.String():
+		return fault(ErrGap, "table %s is now %s; rename it back or correct --table: rows written to another table of the old name are not published", t, m.Table)
+	case !m.Published:
 		return fault(ErrGap, "publication %q no longer publishes table %s; rows may be missing: add it with \"outbox-cdc publication create\" and publish again what is missing", publication, t)
 	}
 	return nil

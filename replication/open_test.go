@@ -138,7 +138,7 @@ func TestOpenStreamRefusesASlotThatCannotBeStreamed(t *testing.T) {
 		{"of another database", func(s *Slot) { s.Database = "other" }, ErrSetup},
 		{"temporary", func(s *Slot) { s.Temporary = true }, ErrSetup},
 		{"two-phase", func(s *Slot) { s.TwoPhase = true }, ErrSetup},
-		{"a copy on a standby", func(s *Slot) { s.Synced = true }, ErrUnreachable},
+		{"a copy on a standby", func(s *Slot) { s.Synced, s.OnStandby = true, true }, ErrUnreachable},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -49,7 +49,7 @@ func Preflight(ctx context.Context, cfg Config) (Server, error) {
 		p.server, p.replication, p.tables, p.publication, p.slot,
 	} {
 		if err := check(ctx); err != nil {
-			return Server{}, err
+			return Server{}, mixedUp(reached.address, err)
 		}
 	}
 	return srv, nil
@@ -101,8 +101,13 @@ func (p *preflight) replication(ctx context.Context) error {
 	}
 	defer conn.leave()
 	system, err := pglogrepl.IdentifySystem(ctx, conn.PgConn)
+	if isCode(err, "42601") {
+		// A pooler that ignores what was asked for at the start, and a server
+		// behind it that takes the command for SQL.
+		return poolerFault(p.srv.endpoint.address).because(err)
+	}
 	if err != nil {
-		return fault(ErrSetup, "what answers at %s does not speak the replication protocol; if it is a pooler, name the server itself in --dsn", p.srv.endpoint.address).because(err)
+		return fmt.Errorf("identify the server: %w", err)
 	}
 	p.srv.SystemID, p.srv.Timeline, p.srv.WALEnd = system.SystemID, system.Timeline, system.XLogPos
 	return nil
@@ -174,7 +179,7 @@ func (p *preflight) absentHint(t decoder.Table) string {
 // publication checks that the server will send every row of every table, with
 // the columns that are needed.
 func (p *preflight) publication(ctx context.Context) error {
-	pub, err := ShowPublication(ctx, p.conn, p.cfg.Publication)
+	pub, err := publicationOf(ctx, p.conn, p.cfg.Publication)
 	if isMissing(err) {
 		for _, t := range p.srv.Tables {
 			if p.absentKind(t) == ErrGap {
@@ -199,40 +204,32 @@ func (p *preflight) publication(ctx context.Context) error {
 
 // published checks one table of the publication.
 func (p *preflight) published(ctx context.Context, pub Publication, t decoder.Table, columns []string) error {
-	pt, ok := pub.table(t)
-	if !ok {
-		if partitioned, err := p.partitioned(ctx, t); err != nil {
-			return err
-		} else if partitioned && !pub.ViaRoot {
+	m, err := member(ctx, p.conn, pub.Name, t.OID)
+	if err != nil {
+		return fmt.Errorf("look whether table %s is published: %w", t, err)
+	}
+	if !m.Published {
+		if m.Kind == "p" && !pub.ViaRoot {
 			return fault(ErrSetup, "publication %q sends the rows of table %s under the names of its partitions; as its owner: ALTER PUBLICATION %s SET (publish_via_partition_root = true)",
 				pub.Name, t, quoteIdentifier(pub.Name))
 		}
 		return fault(p.absentKind(t), "publication %q does not publish table %s%s; add it with \"outbox-cdc publication create --publication %s\"", pub.Name, t, p.absentHint(t), pub.Name)
 	}
-	if pt.RowFilter != "" {
-		p.srv.Warnings = append(p.srv.Warnings, fmt.Sprintf("publication %q sends only rows of table %s that match %s; the others are not published", pub.Name, t, pt.RowFilter))
+	if m.RowFilter != "" {
+		p.srv.Warnings = append(p.srv.Warnings, fmt.Sprintf("publication %q sends only rows of table %s that match %s; the others are not published", pub.Name, t, m.RowFilter))
 	}
-	if pt.Columns == nil {
+	if m.Columns == nil {
 		return nil
 	}
-	if missing := t.MissingColumns(pt.Columns); len(missing) > 0 {
+	if missing := t.MissingColumns(m.Columns); len(missing) > 0 {
 		return fault(ErrSetup, "publication %q leaves out column %s of table %s; as its owner: drop the column list", pub.Name, strings.Join(missing, ", column "), t)
 	}
 	for _, c := range columns {
-		if !slices.Contains(pt.Columns, c) {
+		if !slices.Contains(m.Columns, c) {
 			p.srv.Warnings = append(p.srv.Warnings, fmt.Sprintf("publication %q leaves out column %q of table %s", pub.Name, c, t))
 		}
 	}
 	return nil
-}
-
-func (p *preflight) partitioned(ctx context.Context, t decoder.Table) (bool, error) {
-	var yes bool
-	err := p.conn.QueryRow(ctx, "SELECT relkind = 'p' FROM pg_class WHERE oid = $1", t.OID).Scan(&yes)
-	if err != nil {
-		return false, fmt.Errorf("look up table %s: %w", t, err)
-	}
-	return yes, nil
 }
 
 func (p *preflight) slot(ctx context.Context) error {

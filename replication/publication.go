@@ -47,9 +47,9 @@ func errNoPublication(name string) *Fault {
 	return fault(ErrSetup, "publication %q does not exist; create it with \"outbox-cdc publication create --publication %s\"", name, name)
 }
 
-// ShowPublication returns the state of a publication. One that does not exist
-// is a fault of kind ErrSetup.
-func ShowPublication(ctx context.Context, conn *pgx.Conn, name string) (Publication, error) {
+// publicationOf returns the state of a publication but for its tables. One that
+// does not exist is a fault of kind ErrSetup.
+func publicationOf(ctx context.Context, conn *pgx.Conn, name string) (Publication, error) {
 	p := Publication{Name: name, Tables: []PublishedTable{}}
 	err := conn.QueryRow(ctx, `SELECT pg_get_userbyid(pubowner), puballtables, pubinsert, pubupdate, pubdelete, pubtruncate, pubviaroot
 FROM pg_publication WHERE pubname = $1`, name).Scan(&p.Owner, &p.AllTables, &p.Insert, &p.Update, &p.Delete, &p.Truncate, &p.ViaRoot)
@@ -58,6 +58,16 @@ FROM pg_publication WHERE pubname = $1`, name).Scan(&p.Owner, &p.AllTables, &p.I
 	}
 	if err != nil {
 		return Publication{}, fmt.Errorf("read publication %q: %w", name, err)
+	}
+	return p, nil
+}
+
+// ShowPublication returns the state of a publication. One that does not exist
+// is a fault of kind ErrSetup.
+func ShowPublication(ctx context.Context, conn *pgx.Conn, name string) (Publication, error) {
+	p, err := publicationOf(ctx, conn, name)
+	if err != nil {
+		return Publication{}, err
 	}
 	// The columns and the filter, since PostgreSQL 15, are taken out of the
 	// row as JSON, so that one query serves all versions.

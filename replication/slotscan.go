@@ -3,12 +3,13 @@ package replication
 import (
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/jackc/pglogrepl"
 )
 
 // slotColumnCount is the number of columns of slotColumns.
-const slotColumnCount = 17
+const slotColumnCount = 22
 
 // scanSlot reads a row of slotColumns in text form.
 func scanSlot(row [][]byte) (Slot, error) {
@@ -19,15 +20,12 @@ func scanSlot(row [][]byte) (Slot, error) {
 	s := Slot{
 		Name: t.text(), Plugin: t.text(), Type: t.text(), Database: t.text(), CurrentDatabase: t.text(),
 		Temporary: t.bool(), TwoPhase: t.bool(), Failover: t.bool(), Synced: t.bool(),
-		ActivePID: uint32(t.int()), WALStatus: t.text(), InvalidationReason: t.text(),
-		Restart: t.lsn(), Confirmed: t.lsn(), LagBytes: t.int(), RetainedBytes: t.int(),
+		ActivePID: uint32(t.int()), InactiveSince: t.optionalTime(), WALStatus: t.text(), InvalidationReason: t.text(),
+		Restart: t.lsn(), Confirmed: t.lsn(), WALEnd: t.lsn(), LagBytes: t.int(), RetainedBytes: t.int(),
+		SafeWALBytes: t.optionalInt(), XminAge: t.int(), OnStandby: t.bool(),
 	}
-	if safe := t.text(); safe != "" {
-		n, err := strconv.ParseInt(safe, 10, 64)
-		if err != nil {
-			t.err = err
-		}
-		s.SafeWALBytes = &n
+	if now := t.optionalTime(); now != nil {
+		s.ServerTime = *now
 	}
 	if t.err != nil {
 		return Slot{}, fmt.Errorf("read slot %q: %w", s.Name, t.err)
@@ -63,6 +61,27 @@ func (t *textRow) int() int64 {
 	n, err := strconv.ParseInt(t.text(), 10, 64)
 	t.fail(err)
 	return n
+}
+
+// optionalInt is nil for an empty text.
+func (t *textRow) optionalInt() *int64 {
+	if len(t.values[0]) == 0 {
+		t.text()
+		return nil
+	}
+	n := t.int()
+	return &n
+}
+
+// optionalTime is nil for an empty text.
+func (t *textRow) optionalTime() *time.Time {
+	text := t.text()
+	if text == "" {
+		return nil
+	}
+	at, err := time.Parse(time.RFC3339Nano, text)
+	t.fail(err)
+	return &at
 }
 
 func (t *textRow) lsn() pglogrepl.LSN {

@@ -184,8 +184,8 @@ func (w *walsender) slot(b *pgproto3.Backend) {
 		return
 	}
 	w.row(b, s.Name, s.Plugin, s.Type, s.Database, s.CurrentDatabase, fmt.Sprint(s.Temporary), fmt.Sprint(s.TwoPhase),
-		fmt.Sprint(s.Failover), fmt.Sprint(s.Synced), fmt.Sprint(s.ActivePID), s.WALStatus, s.InvalidationReason,
-		s.Restart.String(), s.Confirmed.String(), "0", "0", "")
+		fmt.Sprint(s.Failover), fmt.Sprint(s.Synced), fmt.Sprint(s.ActivePID), "", s.WALStatus, s.InvalidationReason,
+		s.Restart.String(), s.Confirmed.String(), "0/0", "0", "0", "", "0", fmt.Sprint(s.OnStandby), "")
 }
 
 // row answers a query with one row of text, or none.
