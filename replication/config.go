@@ -27,7 +27,10 @@ const (
 type Config struct {
 	// DSN is a connection URL or a libpq keyword string. What it leaves out
 	// comes from the PG* variables of the environment.
-	DSN         string
+	DSN string
+	// Password is the user's. It goes before the one of the DSN; empty leaves
+	// that, or PGPASSWORD, or the password file.
+	Password    string
 	Slot        string
 	Publication string
 	Tables      []decoder.Table

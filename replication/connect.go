@@ -127,6 +127,9 @@ func (c Config) connConfig() (*pgx.ConnConfig, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.Password != "" {
+		cc.Password = c.Password
+	}
 	for name, value := range pinned {
 		cc.RuntimeParams[name] = value
 	}
@@ -164,7 +167,8 @@ func parseDSN(dsn string) (*pgx.ConnConfig, error) {
 	if err == nil {
 		return cc, nil
 	}
-	_, reason, ok := strings.Cut(err.Error(), "`: ")
+	// The library puts the string in front of the reason.
+	reason, ok := strings.CutPrefix(err.Error(), pgconn.NewParseConfigError(dsn, "", nil).Error())
 	if !ok {
 		reason = "it is malformed"
 	}

@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"os"
-	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,7 +17,16 @@ import (
 	"github.com/outbox-cdc/outbox-cdc/replication"
 )
 
-// settings reads the flags of one command and keeps every fault it finds, so
+// prepare is what every command begins with.
+func prepare(c *cli.Context) error {
+	if err := noArguments(c); err != nil {
+		return err
+	}
+	resolve(c)
+	return nil
+}
+
+// settings reads the options of one command and keeps every fault it finds, so
 // that all of them are reported in one message.
 type settings struct {
 	c      *cli.Context
@@ -31,7 +39,9 @@ func (s *settings) fault(format string, args ...any) {
 
 // err returns the faults found so far and more, as one error.
 func (s *settings) err(more ...error) error {
-	if err := errors.Join(append(s.faults, more...)...); err != nil {
+	r := resolved(s.c)
+	all := slices.Concat(r.faults, s.faults, more)
+	if err := r.placed(errors.Join(all...)); err != nil {
 		return usageError{err}
 	}
 	return nil
@@ -61,9 +71,9 @@ func (s *settings) positive(name string) time.Duration {
 	return s.duration(name)
 }
 
-// on reads a switch that has an environment variable.
+// on reads a switch.
 func (s *settings) on(name string) bool {
-	value := fmt.Sprint(s.c.Generic(name))
+	value := s.c.String(name)
 	on, err := strconv.ParseBool(value)
 	if err != nil {
 		s.fault("--%s must be true or false, got %q", name, value)
@@ -80,15 +90,15 @@ func (s *settings) size(name string) int64 {
 	return n
 }
 
-// table reads the outbox table. A fault is replaced by the default, as whatever
-// else was said about the table would only follow from it.
-func (s *settings) table() decoder.Table {
-	t, err := parseTable(s.value("table", defaultTable))
+// tables reads the outbox tables. A fault is replaced by the default, as
+// whatever else was said about the tables would only follow from it.
+func (s *settings) tables() []decoder.Table {
+	tables, err := parseTables(s.value("table", defaultTable))
 	if err != nil {
 		s.fault("--table %w", err)
-		return decoder.Table{Schema: "public", Name: "outbox_events"}
+		return []decoder.Table{{Schema: "public", Name: "outbox_events"}}
 	}
-	return t
+	return tables
 }
 
 func (s *settings) logger(p *program) *slog.Logger {
@@ -113,17 +123,16 @@ func (s *settings) list(name string) []string {
 
 // output checks -o.
 func (s *settings) output() {
-	if format := s.c.String("o"); format != "text" && format != "json" {
-		s.fault("-o must be text or json, got %q", format)
+	o := findOption(resolved(s.c).options, "o")
+	if !slices.Contains(o.choices, o.value) {
+		s.fault("-o must be %s, got %q", strings.Join(o.choices, " or "), o.value)
 	}
 }
 
-// value returns a flag, or what stands for it in a command without that flag.
+// value returns an option, or what stands for it in a command without it.
 func (s *settings) value(name, standard string) string {
-	for _, f := range s.c.Command.Flags {
-		if f.Names()[0] == name {
-			return s.c.String(name)
-		}
+	if o := findOption(resolved(s.c).options, name); o != nil {
+		return o.value
 	}
 	return standard
 }
@@ -132,9 +141,10 @@ func (s *settings) value(name, standard string) string {
 func (s *settings) database() replication.Config {
 	return replication.Config{
 		DSN:         s.c.String("dsn"),
+		Password:    s.value("password", ""),
 		Slot:        s.value("slot", defaultSlot),
 		Publication: s.value("publication", defaultPublication),
-		Tables:      []decoder.Table{s.table()},
+		Tables:      s.tables(),
 	}
 }
 
@@ -177,24 +187,4 @@ func (s *settings) destination() publisher.Config {
 		Fence:            publisher.Fence(s.c.String("fence")),
 		MaxInFlightBytes: s.size("max-in-flight-bytes"),
 	}
-}
-
-// passwordInDSN recognises a password in a connection URL or keyword string.
-var passwordInDSN = regexp.MustCompile(`(?i)^[a-z]+://[^/?#@]*:[^/?#@]+@|[?&]password=.|\bpassword\s*=\s*\S`)
-
-// warnPasswords says that an argument can be seen by everybody on the machine.
-func warnPasswords(c *cli.Context, warn func(string)) {
-	const advice = " can be read by every user of this machine in the list of processes; set "
-	if dsn := c.String("dsn"); fromArgument(dsn, "dsn") && passwordInDSN.MatchString(dsn) {
-		warn("the password in --dsn" + advice + environment("dsn") + " or PGPASSWORD instead")
-	}
-	if fromArgument(c.String("sasl-password"), "sasl-password") {
-		warn("--sasl-password" + advice + environment("sasl-password") + " instead")
-	}
-}
-
-// fromArgument reports whether the value of a flag did not come from the
-// environment.
-func fromArgument(value, name string) bool {
-	return value != "" && value != os.Getenv(environment(name))
 }

@@ -28,7 +28,7 @@ func (p *program) withDatabase(c *cli.Context, s *settings, do func(context.Cont
 	if err := s.err(cfg.Validate()); err != nil {
 		return err
 	}
-	warnPasswords(c, p.note)
+	warnConfiguration(c, p.note)
 	conn, err := cfg.Connect(c.Context)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/outbox-cdc/outbox-cdc/test/harness"
@@ -11,11 +12,13 @@ import (
 
 // A test must not depend on the environment of whoever runs it.
 func TestMain(m *testing.M) {
-	for _, f := range definitions() {
-		os.Unsetenv(environment(f.Names()[0]))
+	for _, o := range definitions() {
+		os.Unsetenv(environment(o.name))
 	}
-	for _, name := range []string{"PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE", "PGSERVICE"} {
-		os.Unsetenv(name)
+	for _, variable := range os.Environ() {
+		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "PG") {
+			os.Unsetenv(name)
+		}
 	}
 	os.Exit(harness.Main(m))
 }

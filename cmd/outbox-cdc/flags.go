@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -28,132 +26,180 @@ const (
 	defaultShutdownTimeout = 25 * time.Second
 )
 
-// definitions are all flags, each defined once for all commands that have it.
-// Values are texts, so that all faults of a configuration can be reported at
-// once, whether they come from an argument or the environment.
-func definitions() []cli.Flag {
-	return slices.Concat(postgresFlags(), kafkaFlags(), eventFlags(), processFlags(), commandFlags())
+const (
+	environmentPrefix = "OUTBOX_CDC_"
+	// optionConfig names the configuration file.
+	optionConfig = "config"
+	// fileSuffix behind the name of a secret makes the option that names a
+	// file with it.
+	fileSuffix = "-file"
+)
+
+// definitions are all options, each defined once for all commands that have it.
+func definitions() []*option {
+	return slices.Concat(postgresOptions(), kafkaOptions(), eventOptions(), processOptions(), commandOptions())
 }
 
-func postgresFlags() []cli.Flag {
-	return []cli.Flag{
-		text(groupPostgres, "dsn", "", "connection URL or keyword string; without it libpq's PG* variables count"),
-		text(groupPostgres, "slot", defaultSlot, "replication slot"),
-		text(groupPostgres, "publication", defaultPublication, "publication"),
-		text(groupPostgres, "table", defaultTable, "outbox table; parts in double quotes keep their case"),
-		text(groupPostgres, "status-interval", "", "longest time between two reports to the server (default: a third of its wal_sender_timeout, at most 10s)"),
-		text(groupPostgres, "silence-timeout", "30s", "a session in which the server says nothing for so long is ended"),
-		yes(groupPostgres, "no-wait", false, "end with exit code 7 if another process holds the slot"),
+func postgresOptions() []*option {
+	const g = groupPostgres
+	return []*option{
+		define(g, kindDSN, "dsn", "", "connection URL or keyword string; without it libpq's PG* variables count"),
+		define(g, kindText, "dsn-file", "", "file that holds the connection string"),
+		define(g, kindSecret, "password", "", "the user's password, before the one in --dsn and PGPASSWORD; better in a file or the environment"),
+		define(g, kindText, "password-file", "", "file that holds the user's password"),
+		define(g, kindText, "slot", defaultSlot, "replication slot"),
+		define(g, kindText, "publication", defaultPublication, "publication"),
+		define(g, kindList, "table", defaultTable, "outbox table, or several of one shape separated by commas; parts in double quotes keep their case"),
+		define(g, kindDuration, "status-interval", "", "longest time between two reports to the server (default: a third of its wal_sender_timeout, at most 10s)"),
+		define(g, kindDuration, "silence-timeout", "30s", "a session in which the server says nothing for so long is ended"),
+		define(g, kindSwitch, "no-wait", "false", "end with exit code 7 if another process holds the slot"),
 	}
 }
 
-func kafkaFlags() []cli.Flag {
-	return []cli.Flag{
-		text(groupKafka, "brokers", "", "addresses, host:port[,host:port...], from which the cluster is found"),
-		text(groupKafka, "kafka-version", "2.8.0", "protocol level to speak at most"),
-		text(groupKafka, "compression", "none", "none, gzip, snappy, lz4 or zstd"),
-		text(groupKafka, "fence", "auto", "shutting out other writers: auto, require or off"),
-		yes(groupKafka, "tls", false, "speak TLS to the brokers"),
-		text(groupKafka, "tls-ca", "", "PEM file of the certificates to trust (default: the system's)"),
-		text(groupKafka, "tls-cert", "", "PEM file of the client's certificate"),
-		text(groupKafka, "tls-key", "", "PEM file of the client's key"),
-		text(groupKafka, "tls-server-name", "", "name expected in the brokers' certificates instead of the host's"),
-		yes(groupKafka, "tls-insecure-skip-verify", false, "accept any certificate of the brokers"),
-		text(groupKafka, "sasl-mechanism", "", "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"),
-		text(groupKafka, "sasl-user", "", "user of the login"),
-		text(groupKafka, "sasl-password", "", "its password; better in the environment, arguments can be seen by others"),
+func kafkaOptions() []*option {
+	const g = groupKafka
+	return []*option{
+		define(g, kindList, "brokers", "", "addresses, host:port[,host:port...], from which the cluster is found"),
+		define(g, kindText, "kafka-version", "2.8.0", "protocol level to speak at most"),
+		choice(g, "compression", "none, gzip, snappy, lz4 or zstd", "none", "gzip", "snappy", "lz4", "zstd"),
+		choice(g, "fence", "shutting out other writers: auto, require or off", "auto", "require", "off"),
+		define(g, kindSwitch, "tls", "false", "speak TLS to the brokers"),
+		define(g, kindText, "tls-ca", "", "PEM file of the certificates to trust (default: the system's)"),
+		define(g, kindText, "tls-cert", "", "PEM file of the client's certificate"),
+		define(g, kindText, "tls-key", "", "PEM file of the client's key"),
+		define(g, kindText, "tls-server-name", "", "name expected in the brokers' certificates instead of the host's"),
+		define(g, kindSwitch, "tls-insecure-skip-verify", "false", "accept any certificate of the brokers"),
+		choice(g, "sasl-mechanism", "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", "", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
+		define(g, kindText, "sasl-user", "", "user of the login"),
+		define(g, kindSecret, "sasl-password", "", "its password; better in a file or the environment, arguments can be seen by others"),
+		define(g, kindText, "sasl-password-file", "", "file that holds the password of the login"),
 	}
 }
 
-func eventFlags() []cli.Flag {
-	return []cli.Flag{
-		text(groupEvents, "topic", "outbox.event.{aggregate_type}", "topic; may name {aggregate_type}, {aggregate_id} and {event_type}"),
-		text(groupEvents, "key", "event_id", "key of a record: event_id or aggregate_id"),
-		text(groupEvents, "partition-by", "aggregate_id", "what chooses the partition: aggregate_id, key or none"),
-		yes(groupEvents, "position-headers", true, "headers by which a restart recognises what a partition holds"),
-		text(groupEvents, "on-poison", "dead-letter", "events that can never be published: dead-letter or halt"),
-		text(groupEvents, "on-unknown-topic", "wait", "events whose topic does not exist: wait or dead-letter"),
-		text(groupEvents, "max-in-flight-bytes", "32MiB", "memory for events received and not yet acknowledged"),
+func eventOptions() []*option {
+	const g = groupEvents
+	return []*option{
+		define(g, kindText, "topic", "outbox.event.{aggregate_type}", "topic; may name {aggregate_type}, {aggregate_id} and {event_type}"),
+		choice(g, "key", "key of a record: event_id or aggregate_id", "event_id", "aggregate_id"),
+		choice(g, "partition-by", "what chooses the partition: aggregate_id, key or none", "aggregate_id", "key", "none"),
+		define(g, kindSwitch, "position-headers", "true", "headers by which a restart recognises what a partition holds"),
+		choice(g, "on-poison", "events that can never be published: dead-letter or halt", "dead-letter", "halt"),
+		choice(g, "on-unknown-topic", "events whose topic does not exist: wait or dead-letter", "wait", "dead-letter"),
+		define(g, kindSize, "max-in-flight-bytes", "32MiB", "memory for events received and not yet acknowledged"),
 	}
 }
 
-func processFlags() []cli.Flag {
-	return []cli.Flag{
-		text(groupProcess, "start-timeout", defaultStartTimeout.String(), "how long faults are retried before the first session is up"),
-		text(groupProcess, "shutdown-timeout", defaultShutdownTimeout.String(), "how long SIGTERM waits for acknowledgements"),
-		text(groupProcess, "http", "", "address, [host]:port, to serve /metrics on; without a host on loopback alone (default: none)"),
-		text(groupProcess, "log-level", "info", "debug, info, warn or error"),
-		text(groupProcess, "log-format", "auto", "text, json, or auto: text on a terminal and JSON otherwise"),
+func processOptions() []*option {
+	const g = groupProcess
+	return []*option{
+		define(g, kindText, optionConfig, "", "configuration file, in YAML; its keys are the names of the flags"),
+		define(g, kindDuration, "start-timeout", defaultStartTimeout.String(), "how long faults are retried before the first session is up"),
+		define(g, kindDuration, "shutdown-timeout", defaultShutdownTimeout.String(), "how long SIGTERM waits for acknowledgements"),
+		define(g, kindText, "http", "", "address, [host]:port, to serve /metrics on; without a host on loopback alone (default: none)"),
+		choice(g, "log-level", "debug, info, warn or error", "info", "debug", "warn", "error"),
+		choice(g, "log-format", "text, json, or auto: text on a terminal and JSON otherwise", "auto", "text", "json"),
 	}
 }
 
-func commandFlags() []cli.Flag {
-	return []cli.Flag{
-		plain("o", "text", "output: text or json"),
-		bare("yes", "do not ask"),
-		bare("force", "end the process that holds the slot first, and do without our record"),
-		plain("timeout", "", "give up after this time (default: wait)"),
-		plain("to", "", "LSN to move the slot to, or now for the end of the write-ahead log"),
-		bare("print-sql", "print the SQL and change nothing"),
-		bare("full", "create the table with the columns of the polling pattern too"),
-		plain("role", "", "role to grant the rights to that run needs"),
-		bare("failover", "have standbys keep a copy of the slot (PostgreSQL 17 and later)"),
+func commandOptions() []*option {
+	return []*option{
+		output("text", "json"),
+		ofCommand(kindSwitch, "yes", "false", "do not ask"),
+		ofCommand(kindSwitch, "force", "false", "end the process that holds the slot first, and do without our record"),
+		ofCommand(kindDuration, "timeout", "", "give up after this time (default: wait)"),
+		ofCommand(kindText, "to", "", "LSN to move the slot to, or now for the end of the write-ahead log"),
+		ofCommand(kindSwitch, "print-sql", "false", "print the SQL and change nothing"),
+		ofCommand(kindSwitch, "full", "false", "create the table with the columns of the polling pattern too"),
+		ofCommand(kindText, "role", "", "role to grant the rights to that run needs"),
+		ofCommand(kindSwitch, "failover", "false", "have standbys keep a copy of the slot (PostgreSQL 17 and later)"),
 	}
 }
 
-// text defines a flag with a value and an environment variable.
-func text(group, name, value, use string) cli.Flag {
-	return &cli.StringFlag{Category: group, Name: name, Value: value, Usage: use, EnvVars: []string{environment(name)}}
+// define defines an option that is a flag, a variable and a key.
+func define(group string, kind kind, name, standard, use string) *option {
+	return &option{name: name, group: group, use: use, kind: kind, standard: standard}
 }
 
-// yes defines a switch with an environment variable.
-func yes(group, name string, on bool, use string) cli.Flag {
-	value := switchText(strconv.FormatBool(on))
-	return &cli.GenericFlag{Category: group, Name: name, Value: &value, Usage: use, EnvVars: []string{environment(name)}}
+// choice defines an option whose values are known. The first is the default;
+// an empty one is none.
+func choice(group, name, use, standard string, others ...string) *option {
+	o := define(group, kindChoice, name, standard, use)
+	if standard != "" {
+		o.choices = append(o.choices, standard)
+	}
+	o.choices = append(o.choices, others...)
+	return o
 }
 
-// switchText is the value of a switch as it was given. The library's own
-// switches end the parsing at a value that is none.
-type switchText string
-
-// Set takes any text.
-func (s *switchText) Set(text string) error {
-	*s = switchText(text)
-	return nil
+// ofCommand defines a flag that says what a command is to do this time.
+func ofCommand(kind kind, name, standard, use string) *option {
+	o := define(groupCommand, kind, name, standard, use)
+	o.ofCommand = true
+	return o
 }
 
-// String returns the text.
-func (s *switchText) String() string { return string(*s) }
-
-// IsBoolFlag has the name alone mean true.
-func (*switchText) IsBoolFlag() bool { return true }
-
-// plain defines a flag of one command: it says what to do this time, so the
-// environment has no say in it.
-func plain(name, value, use string) cli.Flag {
-	return &cli.StringFlag{Category: groupCommand, Name: name, Value: value, Usage: use}
+// output defines -o of a command that prints one of two formats.
+func output(standard, other string) *option {
+	o := choice(groupCommand, "o", fmt.Sprintf("output: %s or %s", standard, other), standard, other)
+	o.ofCommand = true
+	return o
 }
 
-// bare defines a switch of one command.
-func bare(name, use string) cli.Flag {
-	return &cli.BoolFlag{Category: groupCommand, Name: name, Usage: use}
-}
-
-// environment returns the variable that stands for a flag.
-func environment(flag string) string {
-	return "OUTBOX_CDC_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-}
-
-// flags returns the flags with the given names, in that order.
+// flags returns the flags with the given names, in that order, with those that
+// go with one of them: the files of secrets, and the configuration file.
 func flags(names ...string) []cli.Flag {
 	all := definitions()
 	var chosen []cli.Flag
-	for _, name := range names {
-		i := slices.IndexFunc(all, func(f cli.Flag) bool { return f.Names()[0] == name })
+	configured := false
+	for _, name := range accompanied(names) {
+		i := slices.IndexFunc(all, func(o *option) bool { return o.name == name })
 		if i < 0 {
 			panic(fmt.Sprintf("flag --%s is not defined", name))
 		}
+		configured = configured || all[i].isKey()
 		chosen = append(chosen, all[i])
 	}
+	if configured {
+		chosen = append(chosen, flags(optionConfig)...)
+	}
 	return chosen
+}
+
+// accompanied puts behind the name of a secret those that stand for it.
+func accompanied(names []string) []string {
+	var all []string
+	for _, name := range names {
+		switch all = append(all, name); name {
+		case "dsn":
+			all = append(all, "dsn"+fileSuffix, "password", "password"+fileSuffix)
+		case "sasl-password":
+			all = append(all, "sasl-password"+fileSuffix)
+		}
+	}
+	return all
+}
+
+// configuration returns all options that a configuration file may hold.
+func configuration() []*option {
+	return slices.DeleteFunc(definitions(), func(o *option) bool { return !o.isKey() })
+}
+
+// options returns the options of a command.
+func options(c *cli.Command) []*option {
+	var all []*option
+	for _, f := range c.Flags {
+		if o, ok := f.(*option); ok {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// findOption returns the option with a name, nil if there is none.
+func findOption(all []*option, name string) *option {
+	i := slices.IndexFunc(all, func(o *option) bool { return o.name == name })
+	if i < 0 {
+		return nil
+	}
+	return all[i]
 }

@@ -89,11 +89,10 @@ func listFlags(b *strings.Builder, group string, flags []cli.Flag) {
 // flagTitle is the line that names a flag, its default and its variable.
 func flagTitle(name string, doc cli.DocGenerationFlag) string {
 	title := dashed(name)
-	_, generic := doc.(*cli.GenericFlag) // a switch with a variable
 	switch value := doc.GetValue(); {
-	case generic && value == "true":
+	case !doc.TakesValue() && value == "true":
 		title += "=false"
-	case generic || !doc.TakesValue():
+	case !doc.TakesValue():
 	case value != "":
 		title += " VALUE (default " + value + ")"
 	default:

@@ -82,7 +82,7 @@ func complete(c *cli.Command, parent string) {
 	c.HideHelpCommand = true
 	switch {
 	case len(c.Subcommands) == 0 && c.ArgsUsage == "":
-		c.Before = noArguments
+		c.Before = prepare
 	case c.Action == nil:
 		c.Action = unknownCommand
 	}

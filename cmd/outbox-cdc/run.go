@@ -40,7 +40,7 @@ func (p *program) run(c *cli.Context) error {
 	if err := s.err(source.Validate(), destination.Validate()); err != nil {
 		return err
 	}
-	warnPasswords(c, func(line string) { log.Warn(line) })
+	warnConfiguration(c, func(line string) { log.Warn(line) })
 	limitMemory(destination.MaxInFlightBytes)
 
 	registry := newRegistry()

@@ -7,6 +7,35 @@ import (
 	"github.com/outbox-cdc/outbox-cdc/decoder"
 )
 
+// parseTables reads the names of one or more tables, separated by commas.
+func parseTables(text string) ([]decoder.Table, error) {
+	var tables []decoder.Table
+	for _, name := range splitNames(text) {
+		t, err := parseTable(name)
+		if err != nil {
+			return nil, err
+		}
+		tables = append(tables, t)
+	}
+	return tables, nil
+}
+
+// splitNames cuts text at the commas outside of double quotes.
+func splitNames(text string) []string {
+	quoted := false
+	var names []string
+	begin := 0
+	for i, r := range text {
+		switch {
+		case r == '"':
+			quoted = !quoted
+		case r == ',' && !quoted:
+			names, begin = append(names, text[begin:i]), i+1
+		}
+	}
+	return append(names, text[begin:])
+}
+
 // parseTable reads the name of a table as SQL writes it: schema.table or
 // table, where a part in double quotes keeps its case and may hold anything.
 func parseTable(text string) (decoder.Table, error) {
