@@ -2,8 +2,6 @@ package replication
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -207,57 +205,6 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 		d.reached, d.conn = to, conn
 	}
 	return conn, err
-}
-
-// connectFault says why a connection could not be made, and what to do.
-func connectFault(ctx context.Context, cc *pgx.ConnConfig, err error) error {
-	if ctx.Err() != nil && context.Cause(ctx) != context.DeadlineExceeded {
-		return context.Cause(ctx)
-	}
-	var pgErr *pgconn.PgError
-	if errors.As(err, &pgErr) {
-		return refusedFault(cc, pgErr)
-	}
-	where := fmt.Sprintf("%s:%d", cc.Host, cc.Port)
-	var unwrapped *pgconn.ConnectError
-	if errors.As(err, &unwrapped) {
-		err = unwrapped.Unwrap()
-	}
-	if isTLSFault(err) {
-		return fault(ErrDenied, "cannot set up TLS with PostgreSQL at %s; check sslmode, sslrootcert, sslcert and sslkey in --dsn", where).because(err)
-	}
-	return fault(ErrUnreachable, "cannot reach PostgreSQL at %s; check --dsn, the network, and that the server runs", where).because(err)
-}
-
-// refusedFault says what to do about a server that answered and refused.
-func refusedFault(cc *pgx.ConnConfig, err *pgconn.PgError) error {
-	switch err.Code {
-	case "28P01", "28000":
-		return fault(ErrDenied, "PostgreSQL refused user %q on database %q; check user and password, and pg_hba.conf", cc.User, cc.Database).because(err)
-	case "42501":
-		return fault(ErrDenied, "user %q may not connect for replication; as a superuser: ALTER ROLE %s REPLICATION", cc.User, quoteIdentifier(cc.User)).because(err)
-	case "3D000":
-		return fault(ErrSetup, "database %q does not exist; create it or correct --dsn", cc.Database).because(err)
-	case "53300":
-		return fault(ErrUnreachable, "PostgreSQL has no free connection; raise max_connections or max_wal_senders, or end connections that are not needed").because(err)
-	case "08P01":
-		return fault(ErrSetup, "what answers at %s:%d does not carry replication connections; if it is a pooler, name the server itself in --dsn", cc.Host, cc.Port).because(err)
-	case "42704", "22023":
-		return fault(ErrSetup, "PostgreSQL refused a setting; check the parameters in --dsn").because(err)
-	}
-	return fault(ErrUnreachable, "PostgreSQL at %s:%d does not accept the connection", cc.Host, cc.Port).because(err)
-}
-
-func isTLSFault(err error) bool {
-	var (
-		verification *tls.CertificateVerificationError
-		authority    x509.UnknownAuthorityError
-		hostname     x509.HostnameError
-		alert        tls.AlertError
-		header       tls.RecordHeaderError
-	)
-	return errors.As(err, &verification) || errors.As(err, &authority) || errors.As(err, &hostname) ||
-		errors.As(err, &alert) || errors.As(err, &header) || strings.Contains(err.Error(), "server refused TLS connection")
 }
 
 // oneLine returns an error's text with each of its lines once, in one line.

@@ -48,10 +48,11 @@ func TestConnectSaysWhatToDoAboutARefusal(t *testing.T) {
 	}{
 		{"28P01", ErrDenied, "check user and password"},
 		{"28000", ErrDenied, "pg_hba.conf"},
-		{"42501", ErrDenied, `ALTER ROLE "relay" REPLICATION`},
+		{"42501", ErrDenied, `GRANT CONNECT ON DATABASE "shop" TO "relay"`},
 		{"3D000", ErrSetup, `database "shop" does not exist`},
 		{"53300", ErrUnreachable, "max_wal_senders"},
 		{"08P01", ErrSetup, "pooler"},
+		{"0A000", ErrSetup, "pooler"},
 		{"42704", ErrSetup, "parameters in --dsn"},
 		{"57P03", ErrUnreachable, "does not accept"},
 	}
