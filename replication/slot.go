@@ -58,7 +58,7 @@ FROM pg_replication_slots s, `
 // errNoSlot is what a missing slot is for everybody: nothing can bring back
 // what it would have kept.
 func errNoSlot(name string) error {
-	return fault(ErrGap, "slot %q does not exist; create it with \"outbox-cdc slot create --slot %s\": rows committed before are not in it", name, name)
+	return fault(ErrGap, "slot %q does not exist; a cluster manager may have dropped it at a failover; create it with \"outbox-cdc slot create --slot %s\": rows committed before are not in it", name, name)
 }
 
 // ShowSlot returns the state of a slot. A slot that does not exist is a fault
