@@ -49,7 +49,7 @@ func Preflight(ctx context.Context, cfg Config) (Server, error) {
 		p.server, p.replication, p.tables, p.publication, p.slot,
 	} {
 		if err := check(ctx); err != nil {
-			return Server{}, explain(ctx, conn, err)
+			return Server{}, mixedUp(reached.address, explain(ctx, conn, err))
 		}
 	}
 	return srv, nil
@@ -101,8 +101,13 @@ func (p *preflight) replication(ctx context.Context) error {
 	}
 	defer conn.leave()
 	system, err := pglogrepl.IdentifySystem(ctx, conn.PgConn)
+	if isCode(err, "42601") {
+		// A pooler that ignores what was asked for at the start, and a server
+		// behind it that takes the command for SQL.
+		return poolerFault(p.srv.endpoint.address).because(err)
+	}
 	if err != nil {
-		return fault(ErrSetup, "what answers at %s does not speak the replication protocol; if it is a pooler, name the server itself in --dsn", p.srv.endpoint.address).because(err)
+		return fmt.Errorf("identify the server: %w", err)
 	}
 	p.srv.SystemID, p.srv.Timeline, p.srv.WALEnd = system.SystemID, system.Timeline, system.XLogPos
 	return nil
