@@ -274,8 +274,9 @@ func (a *acquiring) exists(ctx context.Context, code sarama.KError) bool {
 	}
 	topic, err := a.cluster.topic(ctx, a.topic)
 	if err != nil {
+		var missing *createError
 		answer, _ := codeOf(err)
-		return answer != sarama.ErrUnknownTopicOrPartition
+		return answer != sarama.ErrUnknownTopicOrPartition && !errors.As(err, &missing)
 	}
 	return a.partition < topic.partitions
 }

@@ -36,7 +36,7 @@ type verdict struct {
 	// reason says why the error is in this class.
 	reason string
 	// remedy tells the operator what to do; TOPIC stands for the topic's name.
-	// Empty outside the classes operator and poison.
+	// Never empty in the classes operator and poison.
 	remedy string
 }
 
@@ -49,6 +49,14 @@ func (v verdict) remedyFor(topic string) string {
 // transient: an error that nobody knows is no reason to stop or to set an event
 // aside.
 func classify(err error) verdict {
+	var short *shortOfReplicasError
+	var uncreated *createError
+	switch {
+	case errors.As(err, &short):
+		return classifyCode(sarama.ErrNotEnoughReplicas)
+	case errors.As(err, &uncreated):
+		return classifyCreate(err)
+	}
 	if code, answered := codeOf(err); answered {
 		return classifyCode(code)
 	}
@@ -66,8 +74,8 @@ func classify(err error) verdict {
 		return verdict{classOperator, "the two ends do not trust each other", "check --tls-ca, --tls-server-name, --tls-cert and --tls-key against the broker's listener"}
 	case errors.As(err, &encoding):
 		return verdict{classPoison, "the record cannot be put into the wire format", "shorten the record"}
-	case isBroken(err) || isTimeout(err):
-		return verdict{classTransient, "the connection failed", ""}
+	case isBroken(err) || isTimeout(err) || errors.Is(err, errNoBroker):
+		return verdict{classTransient, "the connection failed", "check the network, and that the brokers run"}
 	}
 	return verdict{classTransient, "unknown", ""}
 }
@@ -84,11 +92,11 @@ func classifyCode(code sarama.KError) verdict {
 	case sarama.ErrTransactionalIDAuthorizationFailed:
 		return verdict{classOperator, "a right is missing", "grant WRITE and DESCRIBE on transactional ids with prefix outbox-cdc."}
 	case sarama.ErrUnknownTopicOrPartition:
-		return verdict{classOperator, "the topic is missing; right after a topic was created, brokers say so too", "create topic TOPIC"}
+		return verdict{classOperator, "the topic is missing; right after a topic was created, brokers say so too", "create topic TOPIC, or run with --create-topics"}
 	case sarama.ErrInvalidTopic:
 		return verdict{classOperator, "names are judged before they are admitted, so the cluster refuses a good one", "check the cluster's topic policy for TOPIC"}
 	case sarama.ErrInvalidTimestamp:
-		return verdict{classOperator, "the topic bounds timestamps, the event is fine", "raise message.timestamp.before.max.ms of topic TOPIC, or run with --timestamp publish"}
+		return verdict{classOperator, "the topic bounds timestamps, the event is fine", "raise message.timestamp.before.max.ms of topic TOPIC"}
 	case sarama.ErrUnsupportedForMessageFormat:
 		return verdict{classOperator, "the topic keeps an old record format without headers", "set the record format of topic TOPIC to 2, or run with --compression none if the broker refuses compressed records"}
 	case sarama.ErrUnsupportedCompressionType:
@@ -128,15 +136,34 @@ func classifyCode(code sarama.KError) verdict {
 		return verdict{classTransient, "damaged on the way, the checksum did not match", ""}
 	case sarama.ErrNotLeaderForPartition, sarama.ErrLeaderNotAvailable, sarama.ErrReplicaNotAvailable,
 		sarama.ErrFencedLeaderEpoch, sarama.ErrUnknownLeaderEpoch, codeUnknownTopicID, codeNewLeaderElected:
-		return verdict{classTransient, "the leader has moved", ""}
+		return verdict{classTransient, "the leader has moved, or there is none", "check that the brokers which hold topic TOPIC run"}
 	case sarama.ErrRequestTimedOut, sarama.ErrNotEnoughReplicas, sarama.ErrNotEnoughReplicasAfterAppend:
-		return verdict{classTransient, "too few replicas are in sync", ""}
+		return verdict{classTransient, "too few replicas are in sync", "bring the brokers back that hold topic TOPIC, or lower its min.insync.replicas"}
 	case sarama.ErrThrottlingQuotaExceeded:
 		return verdict{classTransient, "a quota was used up", ""}
 	case sarama.ErrKafkaStorageError:
 		return verdict{classTransient, "a disk of the broker failed, another replica takes over", ""}
 	}
 	return verdict{classTransient, "unknown", ""}
+}
+
+// classifyCreate is the part of the table for what hinders us from creating a
+// topic.
+func classifyCreate(err error) verdict {
+	code, _ := codeOf(err)
+	switch code {
+	case sarama.ErrTopicAuthorizationFailed, sarama.ErrClusterAuthorizationFailed:
+		return verdict{classOperator, "the right to create a topic is missing", "grant CREATE on topic TOPIC or on the cluster, or create topic TOPIC"}
+	case sarama.ErrInvalidReplicationFactor:
+		return verdict{classOperator, "there are not as many brokers as replicas", "set --create-topics-replication to at most the number of brokers, or create topic TOPIC"}
+	case sarama.ErrInvalidPartitions:
+		return verdict{classOperator, "the number of partitions is not possible", "correct --create-topics-partitions, which brokers before 2.4 need, or create topic TOPIC"}
+	case sarama.ErrPolicyViolation:
+		return verdict{classOperator, "a policy of the cluster refuses the topic", "correct --create-topics-partitions and --create-topics-replication as the cluster's policy has it, or create topic TOPIC"}
+	case sarama.ErrInvalidTopic, sarama.ErrInvalidConfig, sarama.ErrUnsupportedVersion:
+		return verdict{classOperator, "the cluster refuses the topic", "create topic TOPIC"}
+	}
+	return verdict{classTransient, "the controller does not create the topic yet", "check that the controller of the cluster runs"}
 }
 
 // Codes that sarama has no name for.

@@ -22,10 +22,12 @@ type clusterConfig struct {
 	// KafkaVersion is the protocol level to speak at most; each broker's own is
 	// negotiated below it. Empty means 2.8.0.
 	KafkaVersion string
-	// CreateTopics lets the brokers create a topic that is asked for, if their
+	// AutoCreate lets the brokers create a topic that is asked for, if their
 	// auto.create.topics.enable allows it.
-	CreateTopics bool
-	Fence        Fence
+	AutoCreate bool
+	// Create says whether, and how, missing topics are made by us.
+	Create CreateTopics
+	Fence  Fence
 	// StartTimeout is how long a transaction coordinator may be missing, while
 	// the leader of the partition answers, before a partition is acquired
 	// without one.
@@ -49,6 +51,8 @@ type cluster struct {
 	id string
 	// brokers maps ids to addresses, as the newest answer has them.
 	brokers map[int32]string
+	// controller is the broker to ask for a new topic.
+	controller int32
 	// turn is the broker to ask first. It moves on with every question, so that
 	// one which is cut off from the others does not answer for them for long.
 	turn   int
@@ -201,9 +205,15 @@ func unique(addrs []string) []string {
 func (c *cluster) metadata(ctx context.Context, addr string, create bool, topics ...string) (*sarama.MetadataResponse, error) {
 	request := sarama.NewMetadataRequest(c.calls.conf.Version, topics)
 	request.AllowAutoTopicCreation = create
+	return c.askMetadata(ctx, addr, *request)
+}
+
+// askMetadata sends a request of its own, since sarama lowers its version to the
+// broker's.
+func (c *cluster) askMetadata(ctx context.Context, addr string, request sarama.MetadataRequest) (*sarama.MetadataResponse, error) {
 	var answer *sarama.MetadataResponse
 	err := c.calls.call(ctx, addr, func(broker *sarama.Broker) (err error) {
-		answer, err = broker.GetMetadata(request)
+		answer, err = broker.GetMetadata(&request)
 		return err
 	})
 	if err != nil {
@@ -227,6 +237,7 @@ func (c *cluster) takeIn(addr string, answer *sarama.MetadataResponse) error {
 	if len(answer.Brokers) == 0 {
 		return fmt.Errorf("broker %s: %w", addr, sarama.ErrBrokerNotAvailable)
 	}
+	c.controller = answer.ControllerID
 	c.brokers = make(map[int32]string, len(answer.Brokers))
 	for _, broker := range answer.Brokers {
 		c.brokers[broker.ID()] = broker.Addr()

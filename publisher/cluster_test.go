@@ -112,7 +112,7 @@ func TestTopicErrors(t *testing.T) {
 func TestTopicIsCreatedOnlyIfAsked(t *testing.T) {
 	fake := fakeCluster(t, kfake.AllowAutoTopicCreation(), kfake.DefaultNumPartitions(5))
 	ask := func(create bool) (topicMetadata, error) {
-		c := openCluster(t, fake.ListenAddrs(), func(conf *clusterConfig) { conf.CreateTopics = create })
+		c := openCluster(t, fake.ListenAddrs(), func(conf *clusterConfig) { conf.AutoCreate = create })
 		return c.topic(t.Context(), "new")
 	}
 	if _, err := ask(false); !errors.Is(err, sarama.ErrUnknownTopicOrPartition) {

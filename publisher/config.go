@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
+
+	"github.com/outbox-cdc/outbox-cdc/units"
 )
 
 // Config says where and how events are published.
@@ -119,10 +121,10 @@ func (c Config) Validate() error {
 	oneOf(fault, "--fence", c.Fence, FenceAuto, FenceRequire, FenceOff)
 	oneOf(fault, "--partition-by", c.PartitionBy, PartitionByAggregateID, PartitionByKey, PartitionByNone)
 	if c.MaxInFlightBytes < minInFlightBytes {
-		fault("--max-in-flight-bytes must be at least %d, got %d", minInFlightBytes, c.MaxInFlightBytes)
+		fault("--max-in-flight-bytes must be at least %s, got %s", units.Bytes(minInFlightBytes), units.Bytes(c.MaxInFlightBytes))
 	}
 	if c.StartTimeout <= 0 {
-		fault("--start-timeout must be positive, got %s", c.StartTimeout)
+		fault("--start-timeout must be positive, got %s", units.Duration(c.StartTimeout))
 	}
 	faults = append(faults, c.CreateTopics.validate()...)
 	return errors.Join(append(faults, c.Security.Validate())...)

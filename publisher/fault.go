@@ -12,6 +12,9 @@ import (
 var (
 	// ErrUnreachable: no broker answers, or not in the way that was expected.
 	ErrUnreachable = errors.New("brokers unreachable")
+	// ErrProtocol: what answers speaks another protocol than configured, and
+	// goes on doing so.
+	ErrProtocol = errors.New("another protocol")
 	// ErrDenied: login, certificate or a right.
 	ErrDenied = errors.New("access denied")
 	// ErrSetup: a topic or a table is not set up as configured.
@@ -21,7 +24,7 @@ var (
 // Fault is an error for an operator: one line that names the thing, the value
 // and the remedy.
 type Fault struct {
-	Kind    error // ErrUnreachable, ErrDenied or ErrSetup
+	Kind    error // ErrUnreachable, ErrProtocol, ErrDenied or ErrSetup
 	Message string
 	Cause   error // what was said by the other end, or nil
 }
@@ -46,16 +49,33 @@ func fault(kind, cause error, format string, args ...any) *Fault {
 	return &Fault{Kind: kind, Message: fmt.Sprintf(format, args...), Cause: cause}
 }
 
+func isDenied(code sarama.KError) bool {
+	return code == sarama.ErrTopicAuthorizationFailed || code == sarama.ErrClusterAuthorizationFailed
+}
+
 // connectFault says what to do about a cluster that Connect did not find as
 // configured.
 func connectFault(brokers []string, topic string, err error) error {
+	var found *Fault
 	var file *tlsFileError
+	var unwritable *noWriteError
+	var uncreated *createError
 	code, _ := codeOf(err)
 	verdict := classify(err)
 	where := strings.Join(brokers, ",")
 	switch {
+	case errors.As(err, &found):
+		return found
+	case errors.As(err, &uncreated) && verdict.class == classOperator:
+		kind := ErrSetup
+		if isDenied(code) {
+			kind = ErrDenied
+		}
+		return fault(kind, nil, "%v; %s", uncreated, verdict.remedyFor(topic))
+	case errors.As(err, &unwritable):
+		return fault(ErrDenied, nil, "%v; %s", unwritable, verdict.remedyFor(topic))
 	case code == sarama.ErrUnknownTopicOrPartition:
-		return fault(ErrSetup, nil, "topic %q does not exist; create it or correct --topic", topic)
+		return fault(ErrSetup, nil, "topic %q does not exist; %s, or correct --topic", topic, verdict.remedyFor(topic))
 	case code == sarama.ErrInvalidTopic:
 		return fault(ErrSetup, err, "Kafka does not accept topic %q; correct --topic", topic)
 	case errors.As(err, &file):

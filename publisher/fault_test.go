@@ -20,7 +20,11 @@ func TestConnectFault(t *testing.T) {
 		remedy string
 	}{
 		{"nobody answers", fmt.Errorf("%w; broker a:9092: %w", errNoBroker, refused), ErrUnreachable, "check --brokers"},
-		{"topic missing", &topicError{topic: "orders", code: sarama.ErrUnknownTopicOrPartition}, ErrSetup, `topic "orders" does not exist; create it`},
+		{"topic missing", &topicError{topic: "orders", code: sarama.ErrUnknownTopicOrPartition}, ErrSetup, `topic "orders" does not exist; create topic "orders", or run with --create-topics, or correct --topic`},
+		{"topic not writable", &noWriteError{"orders"}, ErrDenied, `no WRITE on topic "orders"; grant WRITE and DESCRIBE`},
+		{"topic not creatable", &createError{topic: "orders", err: refusal(sarama.ErrTopicAuthorizationFailed)}, ErrDenied, `grant CREATE on topic "orders" or on the cluster`},
+		{"too many replicas", &createError{topic: "orders", asked: CreateTopics{Replication: 3}, brokers: 1, err: refusal(sarama.ErrInvalidReplicationFactor)}, ErrSetup, "3 replicas; the cluster has 1 brokers"},
+		{"another protocol", fault(ErrProtocol, nil, "the listener speaks TLS; run with --tls"), ErrProtocol, "run with --tls"},
 		{"topic refused", &topicError{topic: "orders", code: sarama.ErrInvalidTopic}, ErrSetup, "correct --topic"},
 		{"topic not authorised", &topicError{topic: "orders", code: sarama.ErrTopicAuthorizationFailed}, ErrDenied, `grant WRITE and DESCRIBE on topic "orders"`},
 		{"wrong password", fmt.Errorf("broker a:9092: %w", sarama.ErrSASLAuthenticationFailed), ErrDenied, "check --sasl-user and the password"},

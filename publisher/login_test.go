@@ -74,6 +74,7 @@ func TestLogin(t *testing.T) {
 		})
 	}
 
+	t.Run("diagnoses", func(t *testing.T) { testDiagnoses(t, kafka, trusted) })
 	t.Run("certificate renewed on disk", func(t *testing.T) { testCertificateRenewed(t, kafka) })
 	t.Run("exact over TLS with a login", func(t *testing.T) {
 		topic := harness.NewTopic(t, kafka, harness.TopicConfig{})

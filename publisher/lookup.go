@@ -64,10 +64,12 @@ func (s *session) missing(t *topic, err error) {
 	}
 	wait := lookupPause
 	verdict := classify(err)
+	late := time.Since(t.failing) > unknownTopicGrace
+	var uncreated *createError
 	switch {
-	case errors.Is(err, sarama.ErrUnknownTopicOrPartition) && time.Since(t.failing) > unknownTopicGrace && s.cfg.OnUnknownTopic == UnknownTopicDeadLetter:
+	case errors.Is(err, sarama.ErrUnknownTopicOrPartition) && late && s.cfg.OnUnknownTopic == UnknownTopicDeadLetter:
 		s.orphanWaiting(t, &Poison{Reason: ReasonUnknownTopic, Err: err})
-	case verdict.class == classOperator && time.Since(t.failing) > unknownTopicGrace:
+	case verdict.class == classOperator && (late || errors.As(err, &uncreated)):
 		if s.sayOnce("topic " + t.name) {
 			s.log.Error("topic stands still", "topic", t.name, "reason", err, "remedy", verdict.remedyFor(t.name))
 		}

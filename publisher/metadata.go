@@ -56,7 +56,7 @@ const refreshInterval = 100 * time.Millisecond
 
 // topic asks all brokers about the topic. Its partition count decides the
 // routing, so the largest answer counts, and the cached one is no answer. The
-// error wraps a topicError, or errNoBroker.
+// error wraps a topicError, a createError, errNewTopic, or errNoBroker.
 func (c *cluster) topic(ctx context.Context, name string) (topicMetadata, error) {
 	addrs, err := c.brokerAddresses(ctx)
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *cluster) topic(ctx context.Context, name string) (topicMetadata, error)
 	}
 	if err != nil {
 		if answer := answerOf(err); answer != nil {
-			return topicMetadata{}, answer
+			return topicMetadata{}, c.createMissing(ctx, answer)
 		}
 		return topicMetadata{}, fmt.Errorf("metadata of topic %q: %w", name, err)
 	}
@@ -84,6 +84,23 @@ func (c *cluster) topic(ctx context.Context, name string) (topicMetadata, error)
 	}
 	return c.remember(merged), nil
 }
+
+// createMissing makes the topic that the brokers do not know, if that is asked
+// for, and returns why the topic is not there: newly made, it takes a moment to
+// get about.
+func (c *cluster) createMissing(ctx context.Context, answer *topicError) error {
+	if answer.code != sarama.ErrUnknownTopicOrPartition || !c.conf.Create.Enabled {
+		return answer
+	}
+	if err := c.create(ctx, answer.topic); err != nil {
+		return err
+	}
+	return errNewTopic
+}
+
+// errNewTopic says that a topic was made, or exists already, and is not known to
+// the brokers yet.
+var errNewTopic = fmt.Errorf("the topic is being created: %w", refusal(sarama.ErrLeaderNotAvailable))
 
 // answerOf returns the topicError in err, nil if there is none.
 func answerOf(err error) *topicError {
@@ -159,7 +176,7 @@ func (c *cluster) leader(ctx context.Context, topic string, partition int32, aft
 // ask asks one broker about one topic.
 func (c *cluster) ask(ctx context.Context, addr, name string) (topicMetadata, error) {
 	sent := time.Now()
-	answer, err := c.metadata(ctx, addr, c.conf.CreateTopics, name)
+	answer, err := c.metadata(ctx, addr, c.conf.AutoCreate, name)
 	if err != nil {
 		return topicMetadata{}, err
 	}

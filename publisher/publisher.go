@@ -102,8 +102,9 @@ func New(cfg Config, metrics *Metrics, log *slog.Logger) (*Publisher, error) {
 	}
 	c, err := newCluster(clusterConfig{
 		Bootstrap: cfg.Brokers, Security: cfg.Security, KafkaVersion: cfg.KafkaVersion,
-		CreateTopics: true, // whether that makes one is the brokers' auto.create.topics.enable
-		Fence:        cfg.Fence, StartTimeout: cfg.StartTimeout, Log: log,
+		// Whether asking makes a topic is the brokers' auto.create.topics.enable.
+		AutoCreate: !cfg.CreateTopics.Enabled, Create: cfg.CreateTopics,
+		Fence: cfg.Fence, StartTimeout: cfg.StartTimeout, Log: log,
 	})
 	if err != nil {
 		return nil, err
@@ -115,28 +116,6 @@ func New(cfg Config, metrics *Metrics, log *slog.Logger) (*Publisher, error) {
 
 		troubles: newTroubles(),
 	}, nil
-}
-
-// Connect finds the cluster, and the topic if its name is fixed, so that a
-// wrong address, login or topic is known before anything is streamed. The error
-// is a *Fault.
-func (p *Publisher) Connect(ctx context.Context) error {
-	if err := p.find(ctx); err != nil {
-		return connectFault(p.cfg.Brokers, p.cfg.Topic, err)
-	}
-	return nil
-}
-
-func (p *Publisher) find(ctx context.Context) error {
-	if err := p.cluster.connect(ctx); err != nil {
-		return err
-	}
-	t, err := parseTemplate(p.cfg.Topic)
-	if err != nil || len(t.fields) > 0 {
-		return err
-	}
-	_, err = p.cluster.topic(ctx, p.cfg.Topic)
-	return err
 }
 
 // Close closes the connections. No Run may be under way.

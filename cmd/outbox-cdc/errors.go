@@ -126,6 +126,11 @@ func kafkaRules() []rule {
 			remedy: "create the topic, or correct --topic, --brokers, --tls or --sasl-mechanism",
 		},
 		{
+			name: "the listener at --brokers speaks another protocol: TLS or none, or not Kafka's", matches: is(publisher.ErrProtocol), class: classFatal, code: codeKafka,
+			reason: "it has answered, and goes on doing so",
+			remedy: "correct --tls or the port in --brokers, as the line says",
+		},
+		{
 			name: "no broker answers", matches: is(publisher.ErrUnreachable), class: classTransient, code: codeKafka,
 			reason: "brokers come back",
 			remedy: "see that they run, and check --brokers and the network",
