@@ -36,6 +36,7 @@ func TestAcquireWithRights(t *testing.T) {
 		"least":           {topic: ops(kadm.OpWrite, kadm.OpDescribe)},
 		"unwriting":       {topic: ops(kadm.OpRead, kadm.OpDescribe), transactional: ops(kadm.OpWrite, kadm.OpDescribe)},
 		"nobody":          {},
+		"creator":         {},
 		"unsettled":       {topic: ops(kadm.OpRead, kadm.OpWrite, kadm.OpDescribe)},
 	}
 	config := harness.KafkaConfig{Properties: map[string]string{"replica.lag.time.max.ms": "1000"}}
@@ -111,6 +112,8 @@ func TestAcquireWithRights(t *testing.T) {
 		_, err := c.topic(t.Context(), topic)
 		wantOperator(t, err, sarama.ErrTopicAuthorizationFailed)
 	})
+	t.Run("a topic is created with the right to", func(t *testing.T) { testCreateRight(t, kafka, "creator") })
+	t.Run("a missing WRITE is known before the first row", func(t *testing.T) { testCheckWrite(t, kafka, "creator") })
 	t.Run("looking twice can be chosen", func(t *testing.T) {
 		t.Parallel()
 		c := openCluster(t, kafka.Addrs(), func(conf *clusterConfig) { conf.Fence = FenceOff })
