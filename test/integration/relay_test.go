@@ -20,15 +20,15 @@ type relay struct {
 	o *outbox
 }
 
-// launch starts the relay with flags beside those that lead it to the outbox
-// and its topics, and waits for nothing.
+// launch starts the relay with flags beside what leads it to the outbox and its
+// topics, and waits for nothing.
 func (o *outbox) launch(flags ...string) *relay {
 	o.t.Helper()
-	args := append([]string{"run",
-		"--slot", o.slot, "--publication", o.publication, "--table", o.table,
-		"--brokers", strings.Join(o.kafka.Addrs(), ","), "--topic", o.topicPrefix + ".{aggregate_type}",
-	}, flags...)
-	return &relay{Relay: harness.NewRelay(o.t, []string{o.dsn()}, args...), o: o}
+	args := append([]string{"run", "--slot", o.slot, "--publication", o.publication, "--topic", o.topicPrefix + ".{aggregate_type}"}, flags...)
+	// A flag that is a list adds to what stands in front of it; the environment
+	// it replaces.
+	env := []string{o.dsn(), "OUTBOX_CDC_TABLE=" + o.table, "OUTBOX_CDC_BROKERS=" + strings.Join(o.kafka.Addrs(), ",")}
+	return &relay{Relay: harness.NewRelay(o.t, env, args...), o: o}
 }
 
 // start is launch, and waits until the session is up.
