@@ -169,16 +169,18 @@ func tableList(tables []decoder.Table) string {
 	return strings.Join(names, ", ")
 }
 
-// DropPublication drops a publication.
-func DropPublication(ctx context.Context, conn *pgx.Conn, name string) error {
-	_, err := conn.Exec(ctx, "DROP PUBLICATION "+quoteIdentifier(name))
+// DropPublication drops a publication and returns the statement that it
+// executed.
+func DropPublication(ctx context.Context, conn *pgx.Conn, name string) (string, error) {
+	sql := "DROP PUBLICATION " + quoteIdentifier(name)
+	_, err := conn.Exec(ctx, sql)
 	if isCode(err, "42704") {
-		return errNoPublication(name)
+		return "", errNoPublication(name)
 	}
 	if err != nil {
-		return publicationFault(name, err)
+		return "", publicationFault(name, err)
 	}
-	return nil
+	return sql, nil
 }
 
 func publicationFault(name string, err error) error {

@@ -27,9 +27,9 @@ type Slot struct {
 	InvalidationReason string        `json:"invalidation_reason,omitempty"`
 	Restart            pglogrepl.LSN `json:"restart_lsn"`
 	Confirmed          pglogrepl.LSN `json:"confirmed_flush_lsn"`
-	WALEnd             pglogrepl.LSN `json:"-"`              // 0 if the role may not ask for it
-	LagBytes           int64         `json:"lag_bytes"`      // from Confirmed to WALEnd
-	RetainedBytes      int64         `json:"retained_bytes"` // from Restart to WALEnd
+	LagBytes           int64         `json:"lag_bytes"`      // from Confirmed to the end of the WAL
+	RetainedBytes      int64         `json:"retained_bytes"` // from Restart to the end of the WAL
+	Unmeasured         bool          `json:"-"`              // the role may not ask where the WAL ends; both are 0
 	SafeWALBytes       *int64        `json:"safe_wal_bytes,omitempty"`
 	XminAge            int64         `json:"xmin_age,omitempty"` // transactions since what it keeps from VACUUM
 	OnStandby          bool          `json:"-"`                  // the server is one
@@ -45,7 +45,7 @@ const (
   coalesce(to_jsonb(s)->>'failover', 'false'), coalesce(to_jsonb(s)->>'synced', 'false'),
   coalesce(s.active_pid, 0)::text, coalesce(to_jsonb(s)->>'inactive_since', ''),
   coalesce(s.wal_status, ''), coalesce(to_jsonb(s)->>'invalidation_reason', ''),
-  coalesce(s.restart_lsn, '0/0')::text, coalesce(s.confirmed_flush_lsn, '0/0')::text, coalesce(w.lsn, '0/0')::text,
+  coalesce(s.restart_lsn, '0/0')::text, coalesce(s.confirmed_flush_lsn, '0/0')::text, (w.lsn IS NULL)::text,
   coalesce((w.lsn - s.confirmed_flush_lsn)::bigint, 0)::text, coalesce((w.lsn - s.restart_lsn)::bigint, 0)::text,
   coalesce(s.safe_wal_size::text, ''), coalesce(age(coalesce(s.catalog_xmin, s.xmin)), 0)::text,
   w.standby::text, to_jsonb(clock_timestamp())#>>'{}'

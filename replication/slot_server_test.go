@@ -131,10 +131,10 @@ func TestPublicationIsCreatedOnceAndGrows(t *testing.T) {
 	if !p.Insert || p.Update || p.Delete || p.Truncate || !p.ViaRoot || p.AllTables || len(p.Tables) != 2 {
 		t.Errorf("got %+v", p)
 	}
-	if err := DropPublication(ctx, o.conn, o.cfg.Publication); err != nil {
+	if _, err := DropPublication(ctx, o.conn, o.cfg.Publication); err != nil {
 		t.Fatal(err)
 	}
-	if err := DropPublication(ctx, o.conn, o.cfg.Publication); !errors.Is(err, ErrSetup) {
+	if _, err := DropPublication(ctx, o.conn, o.cfg.Publication); !errors.Is(err, ErrSetup) {
 		t.Errorf("dropped twice: %v", err)
 	}
 	missing := more[1:]

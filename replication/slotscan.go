@@ -21,7 +21,7 @@ func scanSlot(row [][]byte) (Slot, error) {
 		Name: t.text(), Plugin: t.text(), Type: t.text(), Database: t.text(), CurrentDatabase: t.text(),
 		Temporary: t.bool(), TwoPhase: t.bool(), Failover: t.bool(), Synced: t.bool(),
 		ActivePID: uint32(t.int()), InactiveSince: t.optionalTime(), WALStatus: t.text(), InvalidationReason: t.text(),
-		Restart: t.lsn(), Confirmed: t.lsn(), WALEnd: t.lsn(), LagBytes: t.int(), RetainedBytes: t.int(),
+		Restart: t.lsn(), Confirmed: t.lsn(), Unmeasured: t.bool(), LagBytes: t.int(), RetainedBytes: t.int(),
 		SafeWALBytes: t.optionalInt(), XminAge: t.int(), OnStandby: t.bool(),
 	}
 	if now := t.optionalTime(); now != nil {

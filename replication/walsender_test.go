@@ -185,7 +185,7 @@ func (w *walsender) slot(b *pgproto3.Backend) {
 	}
 	w.row(b, s.Name, s.Plugin, s.Type, s.Database, s.CurrentDatabase, fmt.Sprint(s.Temporary), fmt.Sprint(s.TwoPhase),
 		fmt.Sprint(s.Failover), fmt.Sprint(s.Synced), fmt.Sprint(s.ActivePID), "", s.WALStatus, s.InvalidationReason,
-		s.Restart.String(), s.Confirmed.String(), "0/0", "0", "0", "", "0", fmt.Sprint(s.OnStandby), "")
+		s.Restart.String(), s.Confirmed.String(), "false", "0", "0", "", "0", fmt.Sprint(s.OnStandby), "")
 }
 
 // row answers a query with one row of text, or none.

@@ -82,7 +82,7 @@ func (s *shop) sqlAfter(statement string) {
 
 func TestSlotCommands(t *testing.T) {
 	s := newShop(t)
-	s.want(codeGap, "slot show", `does not exist; create it with "outbox-cdc slot create`)
+	s.want(codeGap, "slot show", "does not exist; ", `create it with "outbox-cdc slot create`)
 	s.want(codeUsage, "slot create", `publication "outbox_cdc" does not exist`)
 	s.sql("CREATE TABLE outbox_events (id uuid, aggregate_type text, aggregate_id text, event_type text, payload jsonb)")
 	s.want(codeOK, "publication create", "CREATE PUBLICATION")

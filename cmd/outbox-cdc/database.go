@@ -20,6 +20,8 @@ type database struct {
 	p    *program
 	// said is what was said about the record already.
 	said bool
+	// notes are all remarks to the person at the terminal.
+	notes []string
 }
 
 // withDatabase runs do with a connection to the server that the flags name.
@@ -39,6 +41,12 @@ func (p *program) withDatabase(c *cli.Context, s *settings, do func(context.Cont
 
 // note writes a remark to the person at the terminal.
 func (p *program) note(line string) { fmt.Fprintf(p.err, "outbox-cdc: %s\n", line) }
+
+// note is program.note, and is remembered.
+func (d *database) note(line string) {
+	d.notes = append(d.notes, line)
+	d.p.note(line)
+}
 
 // schema is where the support tables are.
 func (d *database) schema() string { return d.Tables[0].Schema }
@@ -63,7 +71,7 @@ func (d *database) unlessUnavailable(err error) error {
 		return err
 	}
 	if !d.said {
-		d.p.note(oneLine(err.Error()))
+		d.note(oneLine(err.Error()))
 	}
 	d.said = true
 	return nil

@@ -30,21 +30,30 @@ func (p *program) publicationCreateCommand() *cli.Command {
 		Usage:       "create the publication, or add the table to it",
 		Description: "Nothing is ever taken away from a publication that exists.",
 		UsageText:   `outbox-cdc publication create --table '"My-App"."OutBox"'`,
-		Flags:       flags("dsn", "publication", "table"),
+		Flags:       flags("o", "dsn", "publication", "table"),
 		Action: func(c *cli.Context) error {
-			return p.withDatabase(c, &settings{c: c}, func(ctx context.Context, d *database) error {
+			s := settings{c: c}
+			s.output()
+			return p.withDatabase(c, &s, func(ctx context.Context, d *database) error {
 				done, err := replication.CreatePublication(ctx, d.conn, d.Publication, d.Tables)
 				if err != nil {
 					return err
 				}
-				if len(done) == 0 {
-					done = []string{fmt.Sprintf("publication %s has all it needs", d.Publication)}
-				}
-				fmt.Fprintln(p.out, strings.Join(done, "\n"))
-				return nil
+				return p.print(c, publicationChange{d.Publication, append([]string{}, done...)}, func() {
+					if len(done) == 0 {
+						done = []string{fmt.Sprintf("publication %s has all it needs", d.Publication)}
+					}
+					fmt.Fprintln(p.out, strings.Join(done, "\n"))
+				})
 			})
 		},
 	}
+}
+
+// publicationChange is what was done to a publication.
+type publicationChange struct {
+	Publication string   `json:"publication"`
+	Statements  []string `json:"statements"` // none if nothing was missing
 }
 
 func (p *program) publicationDropCommand() *cli.Command {
@@ -53,9 +62,11 @@ func (p *program) publicationDropCommand() *cli.Command {
 		Usage:       "drop the publication",
 		Description: "A slot that is still read through it loses rows, or stands still for good.",
 		UsageText:   "outbox-cdc publication drop --publication orders --yes",
-		Flags:       flags("yes", "dsn", "publication"),
+		Flags:       flags("yes", "o", "dsn", "publication"),
 		Action: func(c *cli.Context) error {
-			return p.withDatabase(c, &settings{c: c}, func(ctx context.Context, d *database) error {
+			s := settings{c: c}
+			s.output()
+			return p.withDatabase(c, &s, func(ctx context.Context, d *database) error {
 				if _, err := replication.ShowPublication(ctx, d.conn, d.Publication); err != nil {
 					return err
 				}
@@ -63,11 +74,13 @@ func (p *program) publicationDropCommand() *cli.Command {
 				if err := p.confirm(c, what); err != nil {
 					return err
 				}
-				if err := replication.DropPublication(ctx, d.conn, d.Publication); err != nil {
+				done, err := replication.DropPublication(ctx, d.conn, d.Publication)
+				if err != nil {
 					return err
 				}
-				fmt.Fprintf(p.out, "publication %s dropped\n", d.Publication)
-				return nil
+				return p.print(c, publicationChange{d.Publication, []string{done}}, func() {
+					fmt.Fprintf(p.out, "publication %s dropped\n", d.Publication)
+				})
 			})
 		},
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pglogrepl"
 	"github.com/urfave/cli/v2"
@@ -14,10 +15,11 @@ func (p *program) slotAdvanceCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "advance",
 		Usage: "move the slot forward, past rows that are given up",
-		Description: "Rows committed between the slot's position and the new one are never published. " +
+		Description: "Rows committed between the slot's position and the new one are never published. Says how many they are, " +
+			"as far as five seconds are enough to count them, before anything is changed. " +
 			"With the slot's own position as --to, this accepts a position that run refuses.",
 		UsageText: "outbox-cdc slot advance --slot orders --to 16/B374D848 --yes",
-		Flags:     flags("to", "yes", "o", "dsn", "slot", "table"),
+		Flags:     flags("to", "yes", "o", "dsn", "slot", "publication", "table"),
 		Action: func(c *cli.Context) error {
 			s := settings{c: c}
 			s.output()
@@ -47,18 +49,24 @@ type advance struct {
 	Slot string  `json:"slot"`
 	From lsnText `json:"from"`
 	To   lsnText `json:"to"`
+	// Rows are those given up: null if they could not be counted, and a lower
+	// bound if RowsComplete is false.
+	Rows         *int64                     `json:"rows"`
+	RowsComplete bool                       `json:"rows_complete"`
+	NotCounted   string                     `json:"not_counted,omitempty"` // why, if they are not complete
+	Tables       []replication.SkippedTable `json:"tables"`
 }
 
 func (d *database) advanceSlot(ctx context.Context, c *cli.Context, to pglogrepl.LSN) error {
-	slot, err := replication.ShowSlot(ctx, d.conn, d.Slot)
+	slot, to, err := replication.AdvanceTarget(ctx, d.conn, d.Slot, to)
 	if err != nil {
 		return err
 	}
-	where := to.String()
-	if to == 0 {
-		where = "the end of the write-ahead log"
+	skipped, err := replication.CountSkipped(ctx, d.conn, slot, d.Publication, to)
+	if err != nil {
+		return err
 	}
-	if err := d.p.confirm(c, fmt.Sprintf("rows committed between %s and %s will never be published through slot %q", slot.Confirmed, where, slot.Name)); err != nil {
+	if err := d.p.confirm(c, skipping(slot, to, skipped)); err != nil {
 		return err
 	}
 	from, reached, err := replication.AdvanceSlot(ctx, d.conn, d.Slot, to)
@@ -69,7 +77,40 @@ func (d *database) advanceSlot(ctx context.Context, c *cli.Context, to pglogrepl
 	if err := d.accept(ctx, slot, false); err != nil {
 		return err
 	}
-	return d.p.print(c, advance{slot.Name, lsnText(from), lsnText(reached)}, func() {
-		fmt.Fprintf(d.p.out, "slot %s moved from %s to %s\n", slot.Name, from, reached)
+	done := advance{
+		Slot: slot.Name, From: lsnText(from), To: lsnText(reached),
+		RowsComplete: skipped.Complete, NotCounted: skipped.Reason, Tables: append([]replication.SkippedTable{}, skipped.Tables...),
+	}
+	if rows := skipped.Rows(); skipped.Complete || rows > 0 {
+		done.Rows = &rows
+	}
+	return d.p.print(c, done, func() {
+		fmt.Fprintf(d.p.out, "slot %s moved from %s to %s, past %s\n", slot.Name, from, reached, amount(skipped))
 	})
+}
+
+// skipping says what advancing a slot means.
+func skipping(slot replication.Slot, to pglogrepl.LSN, skipped replication.Skipped) string {
+	return fmt.Sprintf("what was committed between %s and %s will never be published through slot %q: %s",
+		slot.Confirmed, to, slot.Name, amount(skipped))
+}
+
+// amount says how many rows are skipped, as far as that is known.
+func amount(s replication.Skipped) string {
+	rows := s.Rows()
+	switch {
+	case s.Complete && rows == 0:
+		return "no row"
+	case !s.Complete && rows == 0:
+		return "rows that were not counted: " + s.Reason
+	}
+	tables := make([]string, len(s.Tables))
+	for i, t := range s.Tables {
+		tables[i] = fmt.Sprintf("%d of table %s", t.Rows, t.Table)
+	}
+	text := fmt.Sprintf("%d rows (%s)", rows, strings.Join(tables, ", "))
+	if !s.Complete {
+		text = "more than " + text + "; " + s.Reason
+	}
+	return text
 }

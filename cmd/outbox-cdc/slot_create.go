@@ -41,7 +41,7 @@ func (d *database) createSlot(ctx context.Context, c *cli.Context, options repli
 		return err
 	}
 	if record != nil {
-		d.p.note(fmt.Sprintf("slot %q existed before and had confirmed %s; rows committed between that and %s are not published",
+		d.note(fmt.Sprintf("slot %q existed before and had confirmed %s; rows committed between that and %s are not published",
 			d.Slot, record.Confirmed, slot.Confirmed))
 	}
 	if err := d.accept(ctx, slot, true); err != nil {
