@@ -97,16 +97,22 @@ func (s *session) unanswered(p *partition, b *batch, out outcome) {
 	}
 	b.doubt = b.doubt || !out.unsent
 	s.metrics.errors.WithLabelValues(classify(out.err).class.String()).Inc()
-	s.troubled(p, "produce request failed and is sent again", out.err, b.firstAttempt)
 	s.findLeaders(p.topic)
+	if classify(out.err).class == classOperator {
+		s.shutOut(p, out.err)
+		s.again(p, operatorPause)
+		return
+	}
+	s.troubled(p, "produce request failed and is sent again", out.err, b.firstAttempt)
 	s.again(p, pause(b.attempts))
 }
 
 // refused deals with a broker's refusal of a batch.
-func (s *session) refused(p *partition, b *batch, err sarama.KError) {
+func (s *session) refused(p *partition, b *batch, code sarama.KError) {
+	err := refusal(code)
 	b.doubt = b.doubt || inDoubt(err)
 	class := classify(err).class
-	if err == sarama.ErrUnknownTopicOrPartition {
+	if code == sarama.ErrUnknownTopicOrPartition {
 		s.lookUp(p.topic)
 		if time.Since(b.firstAttempt) < unknownTopicGrace {
 			class = classTransient
@@ -116,12 +122,12 @@ func (s *session) refused(p *partition, b *batch, err sarama.KError) {
 	switch class {
 	case classState:
 		s.log.Warn("partition is acquired again", "topic", p.topic.name, "partition", p.id, "error", err)
-		s.blame(p, classify(err), err, b.firstAttempt)
+		s.blame(p, classState, err, b.firstAttempt)
 		p.acquired = false
 		p.busy = false
 		s.advance(p)
 	case classPoison:
-		s.refusedAsPoison(p, b, reasonOf(err), err)
+		s.refusedAsPoison(p, b, reasonOf(code), err)
 	case classOperator:
 		s.stand(p, err)
 		s.findLeaders(p.topic)

@@ -236,6 +236,17 @@ func isRefusedTLS(err error) bool {
 	return errors.As(err, &handshake) && !isBroken(handshake.err) && !isTimeout(handshake.err)
 }
 
+// atTheDoor reports whether err, of class operator, is about being let in to a
+// broker and not about what is done there.
+func atTheDoor(err error) bool {
+	code, answered := codeOf(err)
+	switch code {
+	case sarama.ErrSASLAuthenticationFailed, sarama.ErrUnsupportedSASLMechanism, sarama.ErrIllegalSASLState:
+		return true
+	}
+	return !answered
+}
+
 // codeText is the text of an answer with its number, also for codes that sarama
 // has no name for.
 func codeText(code sarama.KError) string {

@@ -13,7 +13,7 @@ var errLeaderless = fmt.Errorf("the partition has no leader: %w", refusal(sarama
 // enqueue lines p up for the connection to its leader.
 func (s *session) enqueue(p *partition) {
 	if p.leader == noLeader {
-		s.blame(p, classify(errLeaderless), errLeaderless, time.Now())
+		s.blame(p, classTransient, errLeaderless, time.Now())
 		s.findLeaders(p.topic)
 		return
 	}

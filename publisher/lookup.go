@@ -64,12 +64,12 @@ func (s *session) missing(t *topic, err error) {
 	}
 	wait := lookupPause
 	verdict := classify(err)
+	unknown := errors.Is(err, sarama.ErrUnknownTopicOrPartition)
 	late := time.Since(t.failing) > unknownTopicGrace
-	var uncreated *createError
 	switch {
-	case errors.Is(err, sarama.ErrUnknownTopicOrPartition) && late && s.cfg.OnUnknownTopic == UnknownTopicDeadLetter:
+	case unknown && late && s.cfg.OnUnknownTopic == UnknownTopicDeadLetter:
 		s.orphanWaiting(t, &Poison{Reason: ReasonUnknownTopic, Err: err})
-	case verdict.class == classOperator && (late || errors.As(err, &uncreated)):
+	case verdict.class == classOperator && (late || !unknown):
 		if s.sayOnce("topic " + t.name) {
 			s.log.Error("topic stands still", "topic", t.name, "reason", err, "remedy", verdict.remedyFor(t.name))
 		}

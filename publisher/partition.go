@@ -55,6 +55,10 @@ type partition struct {
 	standing error
 	// blamed says that the register of troubles has it.
 	blamed bool
+	// shortage is what is known of its replicas while too few of them are in
+	// sync, lookedInto when they were asked for last.
+	shortage   *shortOfReplicasError
+	lookedInto time.Time
 }
 
 // skip is a run of skipped events of one segment.

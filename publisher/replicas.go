@@ -2,6 +2,7 @@ package publisher
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,12 +15,16 @@ type shortOfReplicasError struct {
 	topic     string
 	partition int32
 	inSync    int
-	// needed is the topic's min.insync.replicas.
+	// needed is the topic's min.insync.replicas, 0 if we may not read it.
 	needed int
 	err    error
 }
 
 func (e *shortOfReplicasError) Error() string {
+	if e.needed == 0 {
+		return fmt.Sprintf("%s/%d has %d replicas in sync, fewer than min.insync.replicas, which cannot be read without DESCRIBE_CONFIGS on the topic: %v",
+			e.topic, e.partition, e.inSync, e.err)
+	}
 	return fmt.Sprintf("%s/%d has %d replicas in sync and min.insync.replicas is %d: %v", e.topic, e.partition, e.inSync, e.needed, e.err)
 }
 
@@ -30,9 +35,11 @@ func (e *shortOfReplicasError) Unwrap() error { return e.err }
 // until it has.
 func (a *acquiring) explainUnmarked(ctx context.Context, err error) error {
 	replicas, inSync := a.cluster.replicas(ctx, a.topic, a.partition)
-	// No more can be needed than there are.
-	needed := min(a.cluster.topicSetting(ctx, a.topic, minInSyncSetting), replicas)
-	if needed <= inSync {
+	setting := a.cluster.topicSetting(ctx, a.topic, minInSyncSetting)
+	// No more can be needed than there are. If it is not known, that is all that
+	// can be said.
+	needed := min(setting, replicas)
+	if inSync >= replicas || setting > 0 && needed <= inSync {
 		return err
 	}
 	return &shortOfReplicasError{a.topic, a.partition, inSync, needed, err}
@@ -56,6 +63,59 @@ func (a *acquiring) explainBusy(ctx context.Context, err error) error {
 	}
 	a.busySince = time.Now()
 	return a.explainUnmarked(ctx, err)
+}
+
+// shortOf says how short of replicas a partition is that refused a batch for that.
+func (c *cluster) shortOf(ctx context.Context, topic string, partition int32, refused error) *shortOfReplicasError {
+	_, inSync := c.replicas(ctx, topic, partition)
+	return &shortOfReplicasError{topic, partition, inSync, c.topicSetting(ctx, topic, minInSyncSetting), refused}
+}
+
+// explain puts err, by which p failed, down to too few replicas in sync if that
+// is known to be the reason, and has it looked into if the broker says so.
+func (s *session) explain(p *partition, err error) error {
+	if short := (*shortOfReplicasError)(nil); errors.As(err, &short) {
+		p.shortage = short
+		return err
+	}
+	switch code, _ := codeOf(err); code {
+	case sarama.ErrNotEnoughReplicas, sarama.ErrNotEnoughReplicasAfterAppend:
+		s.lookIntoShortage(p, err)
+	case sarama.ErrConcurrentTransactions: // the coordinator still waits for the replicas
+	default:
+		p.shortage = nil
+	}
+	if p.shortage != nil {
+		return p.shortage
+	}
+	return err
+}
+
+// lookIntoPause is the least time between two looks at the replicas of a
+// partition.
+const lookIntoPause = 5 * time.Second
+
+// lookIntoShortage asks the brokers about the replicas of p, not too often.
+func (s *session) lookIntoShortage(p *partition, refused error) {
+	if time.Since(p.lookedInto) < lookIntoPause {
+		return
+	}
+	p.lookedInto = time.Now()
+	generation := p.generation
+	s.help(func() {
+		select {
+		case s.lookups <- struct{}{}:
+		case <-s.ctx.Done():
+			return
+		}
+		short := s.cluster.shortOf(s.ctx, p.topic.name, p.id, refused)
+		<-s.lookups
+		s.report(func() {
+			if p.generation == generation && p.blamed {
+				s.troubled(p, "partition has too few replicas in sync", short, time.Now())
+			}
+		})
+	})
 }
 
 // replicas returns how many replicas the partition has and how many of them are

@@ -76,7 +76,7 @@ type session struct {
 	// producerExpiry is how long brokers remember the sequence numbers of a
 	// producer, as far as they tell.
 	producerExpiry time.Duration
-	lookups        chan struct{} // filled by the look-ups under way; any goroutine
+	lookups        chan struct{} // filled by the looks at topics and replicas under way; any goroutine
 	said           map[string]time.Time
 }
 

@@ -5,9 +5,7 @@ import "time"
 // troubled says that p has failed, since a time, in a way that is dealt with by
 // trying again. The log has it at most twice a minute for a topic.
 func (s *session) troubled(p *partition, what string, err error, since time.Time) {
-	verdict := classify(err)
-	verdict.class = classTransient
-	err = s.blame(p, verdict, err, since)
+	err = s.blame(p, classTransient, err, since)
 	if s.sayOnce(p.topic.name + "\x00" + what) {
 		s.log.Warn(what, "topic", p.topic.name, "partition", p.id, "broker", p.leader, "error", err)
 	}
@@ -19,14 +17,26 @@ func (s *session) stand(p *partition, err error) {
 		s.log.Error("partition stands still", "topic", p.topic.name, "partition", p.id, "reason", err, "remedy", classify(err).remedyFor(p.topic.name))
 	}
 	p.standing = err
-	s.blame(p, classify(err), err, time.Now())
+	s.blame(p, classify(err).class, err, time.Now())
 }
 
-// blame notes that p has failed, since a time, and returns what that is put
-// down to.
-func (s *session) blame(p *partition, v verdict, err error, since time.Time) error {
+// shutOut says that p stands still because its broker does not let us in. The log
+// has it at most twice a minute, since it concerns all partitions there.
+func (s *session) shutOut(p *partition, err error) {
+	if s.sayOnce("shut out") {
+		s.log.Error("a broker does not let us in", "broker", p.leader, "reason", err, "remedy", classify(err).remedyFor(p.topic.name))
+	}
+	s.blame(p, classOperator, err, time.Now())
+}
+
+// blame notes that p has failed, since a time, and what is done about it, and
+// returns what that is put down to.
+func (s *session) blame(p *partition, class class, err error, since time.Time) error {
 	p.blamed = true
-	s.troubles.note(p.troubleKey(), v, err, since)
+	err = s.explain(p, err)
+	verdict := classify(err)
+	verdict.class = class
+	s.troubles.note(p.troubleKey(), verdict, err, since)
 	return err
 }
 
@@ -43,6 +53,7 @@ func (s *session) recovered(p *partition) {
 func (s *session) blameless(p *partition) {
 	if p.blamed {
 		p.blamed = false
+		p.shortage = nil
 		s.troubles.clear(p.troubleKey())
 	}
 }

@@ -161,7 +161,11 @@ func (s *session) taken(p *partition, a acquisition, err error) {
 		s.fail(fmt.Errorf("%w: %w", ErrFence, err))
 		return
 	case classify(err).class == classOperator:
-		s.stand(p, err)
+		if atTheDoor(err) {
+			s.shutOut(p, err)
+		} else {
+			s.stand(p, err)
+		}
 		s.findLeaders(p.topic)
 		s.again(p, operatorPause)
 		return
