@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -112,6 +113,24 @@ func (s SASL) validate() error {
 	return errors.Join(faults...)
 }
 
+// CheckFiles reads the files as a connection would, and reports each that it
+// could not use. A file that is not there is left to Validate.
+func (t TLS) CheckFiles() error {
+	if !t.Enabled {
+		return nil
+	}
+	var faults []error
+	for _, read := range []func() error{
+		func() error { _, err := t.roots(); return err },
+		func() error { _, err := t.pair(); return err },
+	} {
+		if err := read(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			faults = append(faults, err)
+		}
+	}
+	return errors.Join(faults...)
+}
+
 // load reads the files and returns what a connection to host is opened with.
 func (t TLS) load(host string) (*tls.Config, error) {
 	conf := &tls.Config{
@@ -122,24 +141,42 @@ func (t TLS) load(host string) (*tls.Config, error) {
 	if t.ServerName != "" {
 		conf.ServerName = t.ServerName
 	}
-	if t.CAFile != "" {
-		pem, err := os.ReadFile(t.CAFile)
-		if err != nil {
-			return nil, &tlsFileError{"--tls-ca", err}
-		}
-		conf.RootCAs = x509.NewCertPool()
-		if !conf.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, &tlsFileError{"--tls-ca", fmt.Errorf("%s holds no PEM certificate", t.CAFile)}
-		}
+	var err error
+	if conf.RootCAs, err = t.roots(); err != nil {
+		return nil, err
 	}
-	if t.CertFile != "" {
-		pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
-		if err != nil {
-			return nil, &tlsFileError{"--tls-cert and --tls-key", err}
-		}
-		conf.Certificates = []tls.Certificate{pair}
+	if conf.Certificates, err = t.pair(); err != nil {
+		return nil, err
 	}
 	return conf, nil
+}
+
+// roots reads the certificates to trust; nil are the system's.
+func (t TLS) roots() (*x509.CertPool, error) {
+	if t.CAFile == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(t.CAFile)
+	if err != nil {
+		return nil, &tlsFileError{"--tls-ca", err}
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, &tlsFileError{"--tls-ca", fmt.Errorf("%s holds no PEM certificate", t.CAFile)}
+	}
+	return roots, nil
+}
+
+// pair reads the client's certificate and key; nil if it has none.
+func (t TLS) pair() ([]tls.Certificate, error) {
+	if t.CertFile == "" || t.KeyFile == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+	if err != nil {
+		return nil, &tlsFileError{"--tls-cert and --tls-key", err}
+	}
+	return []tls.Certificate{pair}, nil
 }
 
 // tlsFileError is a certificate or key that cannot be used as it is on disk

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/outbox-cdc/outbox-cdc/decoder"
+	"github.com/outbox-cdc/outbox-cdc/units"
 )
 
 // Defaults and limits of a Config.
@@ -90,11 +91,11 @@ func (c Config) Validate() error {
 		{"the membership interval", c.MembershipInterval},
 	} {
 		if d.value < 0 {
-			errs = append(errs, fmt.Errorf("%s must be positive, got %s", d.flag, d.value))
+			errs = append(errs, fmt.Errorf("%s must be positive, got %s", d.flag, units.Duration(d.value)))
 		}
 	}
 	if c.StatusInterval > 0 && c.silenceTimeout() <= c.StatusInterval {
-		errs = append(errs, fmt.Errorf("--silence-timeout must be longer than --status-interval, got %s and %s", c.silenceTimeout(), c.StatusInterval))
+		errs = append(errs, fmt.Errorf("--silence-timeout must be longer than --status-interval, got %s and %s", units.Duration(c.silenceTimeout()), units.Duration(c.StatusInterval)))
 	}
 	return errors.Join(errs...)
 }

@@ -32,7 +32,7 @@ func TestValidateNamesEveryFault(t *testing.T) {
 		"--table name must be at most 63 bytes, got 64",
 		`--table must name each table once, got "a"."b" twice`,
 		"--status-interval must be positive, got -1s",
-		"--silence-timeout must be positive, got -1m0s",
+		"--silence-timeout must be positive, got -1m",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in:\n%v", want, err)
@@ -40,7 +40,7 @@ func TestValidateNamesEveryFault(t *testing.T) {
 	}
 	slow := good
 	slow.StatusInterval = time.Minute
-	if err := slow.Validate(); err == nil || !strings.Contains(err.Error(), "--silence-timeout must be longer than --status-interval, got 30s and 1m0s") {
+	if err := slow.Validate(); err == nil || !strings.Contains(err.Error(), "--silence-timeout must be longer than --status-interval, got 30s and 1m") {
 		t.Errorf("got %v", err)
 	}
 	none := good

@@ -15,6 +15,7 @@ import (
 	"github.com/outbox-cdc/outbox-cdc/decoder"
 	"github.com/outbox-cdc/outbox-cdc/publisher"
 	"github.com/outbox-cdc/outbox-cdc/replication"
+	"github.com/outbox-cdc/outbox-cdc/units"
 )
 
 // prepare is what every command begins with.
@@ -82,10 +83,21 @@ func (s *settings) on(name string) bool {
 }
 
 func (s *settings) size(name string) int64 {
-	n, err := parseSize(s.c.String(name))
+	n, err := units.ParseBytes(s.c.String(name))
 	if err != nil {
 		s.fault("--%s %w", name, err)
 		return math.MaxInt64 // no other fault follows
+	}
+	return n
+}
+
+// number reads a whole number of at most the given size.
+func (s *settings) number(name string, most int64) int64 {
+	value := s.c.String(name)
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || n < 0 || n > most {
+		s.fault("--%s must be a number from 0 to %d, got %q", name, most, value)
+		return 0
 	}
 	return n
 }
@@ -177,14 +189,41 @@ func (s *settings) destination() publisher.Config {
 				Password:  s.c.String("sasl-password"),
 			},
 		},
-		Topic:            s.c.String("topic"),
-		Key:              publisher.Key(s.c.String("key")),
-		PartitionBy:      publisher.PartitionBy(s.c.String("partition-by")),
-		PositionHeaders:  s.on("position-headers"),
-		Compression:      s.c.String("compression"),
+		Topic:           s.c.String("topic"),
+		Key:             publisher.Key(s.c.String("key")),
+		PartitionBy:     publisher.PartitionBy(s.c.String("partition-by")),
+		PositionHeaders: s.on("position-headers"),
+		Compression:     s.c.String("compression"),
+		CreateTopics: publisher.CreateTopics{
+			Enabled:     s.on("create-topics"),
+			Partitions:  int32(s.number("create-topics-partitions", math.MaxInt32)),
+			Replication: int16(s.number("create-topics-replication", math.MaxInt16)),
+		},
 		OnPoison:         publisher.Policy(s.c.String("on-poison")),
 		OnUnknownTopic:   publisher.UnknownTopic(s.c.String("on-unknown-topic")),
 		Fence:            publisher.Fence(s.c.String("fence")),
 		MaxInFlightBytes: s.size("max-in-flight-bytes"),
 	}
+}
+
+// runConfig is what run is told.
+type runConfig struct {
+	source                        replication.Config
+	destination                   publisher.Config
+	startTimeout, shutdownTimeout time.Duration
+	address                       string // to serve HTTP on; empty is none
+	log                           *slog.Logger
+}
+
+// forRun reads all that run is told. The error joins every fault of it that can
+// be found without connecting to anything.
+func (s *settings) forRun(p *program) (runConfig, error) {
+	cfg := runConfig{log: s.logger(p)}
+	cfg.source, cfg.destination = s.source(), s.destination()
+	cfg.startTimeout, cfg.shutdownTimeout = s.positive("start-timeout"), s.positive("shutdown-timeout")
+	cfg.address = s.listenAddress("http")
+	cfg.source.Log = cfg.log
+	cfg.destination.StartTimeout = max(cfg.startTimeout, 1) // a fault of it is known already
+	s.contradictions(cfg)
+	return cfg, s.err(cfg.source.Validate(), cfg.destination.Validate(), cfg.destination.Security.TLS.CheckFiles())
 }

@@ -35,7 +35,7 @@ func TestFaultsOfTheConfiguration(t *testing.T) {
 		{"a budget that is no size", []string{"run", "--brokers", "k:9092", "--max-in-flight-bytes", "32Mb/s"},
 			[]string{`--max-in-flight-bytes must be a size such as 32MiB, got "32Mb/s"`}},
 		{"a budget that is too small", []string{"run", "--brokers", "k:9092", "--max-in-flight-bytes", "1KiB"},
-			[]string{"--max-in-flight-bytes must be at least 1048576, got 1024"}},
+			[]string{"--max-in-flight-bytes must be at least 1MiB, got 1KiB"}},
 		{"a table with too many parts", []string{"run", "--brokers", "k:9092", "--table", "a.b.c"},
 			[]string{`--table must be a table as in SQL, such as public.outbox_events or "My-App"."OutBox", got "a.b.c"`}},
 		{"an empty publication", []string{"publication", "show", "--publication", ""},

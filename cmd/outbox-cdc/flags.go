@@ -44,9 +44,9 @@ func postgresOptions() []*option {
 	const g = groupPostgres
 	return []*option{
 		define(g, kindDSN, "dsn", "", "connection URL or keyword string; without it libpq's PG* variables count"),
-		define(g, kindText, "dsn-file", "", "file that holds the connection string"),
+		define(g, kindPath, "dsn-file", "", "file that holds the connection string"),
 		define(g, kindSecret, "password", "", "the user's password, before the one in --dsn and PGPASSWORD; better in a file or the environment"),
-		define(g, kindText, "password-file", "", "file that holds the user's password"),
+		define(g, kindPath, "password-file", "", "file that holds the user's password"),
 		define(g, kindText, "slot", defaultSlot, "replication slot"),
 		define(g, kindText, "publication", defaultPublication, "publication"),
 		define(g, kindList, "table", defaultTable, "outbox table, or several of one shape separated by commas; parts in double quotes keep their case"),
@@ -64,15 +64,15 @@ func kafkaOptions() []*option {
 		choice(g, "compression", "none, gzip, snappy, lz4 or zstd", "none", "gzip", "snappy", "lz4", "zstd"),
 		choice(g, "fence", "shutting out other writers: auto, require or off", "auto", "require", "off"),
 		define(g, kindSwitch, "tls", "false", "speak TLS to the brokers"),
-		define(g, kindText, "tls-ca", "", "PEM file of the certificates to trust (default: the system's)"),
-		define(g, kindText, "tls-cert", "", "PEM file of the client's certificate"),
-		define(g, kindText, "tls-key", "", "PEM file of the client's key"),
+		define(g, kindPath, "tls-ca", "", "PEM file of the certificates to trust (default: the system's)"),
+		define(g, kindPath, "tls-cert", "", "PEM file of the client's certificate"),
+		define(g, kindPath, "tls-key", "", "PEM file of the client's key"),
 		define(g, kindText, "tls-server-name", "", "name expected in the brokers' certificates instead of the host's"),
 		define(g, kindSwitch, "tls-insecure-skip-verify", "false", "accept any certificate of the brokers"),
 		choice(g, "sasl-mechanism", "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", "", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
 		define(g, kindText, "sasl-user", "", "user of the login"),
 		define(g, kindSecret, "sasl-password", "", "its password; better in a file or the environment, arguments can be seen by others"),
-		define(g, kindText, "sasl-password-file", "", "file that holds the password of the login"),
+		define(g, kindPath, "sasl-password-file", "", "file that holds the password of the login"),
 	}
 }
 
@@ -85,6 +85,9 @@ func eventOptions() []*option {
 		define(g, kindSwitch, "position-headers", "true", "headers by which a restart recognises what a partition holds"),
 		choice(g, "on-poison", "events that can never be published: dead-letter or halt", "dead-letter", "halt"),
 		choice(g, "on-unknown-topic", "events whose topic does not exist: wait or dead-letter", "wait", "dead-letter"),
+		define(g, kindSwitch, "create-topics", "false", "create topics that are missing; without it the brokers' auto.create.topics.enable decides"),
+		define(g, kindNumber, "create-topics-partitions", "0", "partitions of a topic that is created; 0 is the brokers' default"),
+		define(g, kindNumber, "create-topics-replication", "0", "replicas of a topic that is created; 0 is the brokers' default"),
 		define(g, kindSize, "max-in-flight-bytes", "32MiB", "memory for events received and not yet acknowledged"),
 	}
 }
@@ -92,7 +95,7 @@ func eventOptions() []*option {
 func processOptions() []*option {
 	const g = groupProcess
 	return []*option{
-		define(g, kindText, optionConfig, "", "configuration file, in YAML; its keys are the names of the flags"),
+		define(g, kindPath, optionConfig, "", "configuration file, in YAML; its keys are the names of the flags"),
 		define(g, kindDuration, "start-timeout", defaultStartTimeout.String(), "how long faults are retried before the first session is up"),
 		define(g, kindDuration, "shutdown-timeout", defaultShutdownTimeout.String(), "how long SIGTERM waits for acknowledgements"),
 		define(g, kindText, "http", "", "address, [host]:port, to serve /metrics on; without a host on loopback alone (default: none)"),

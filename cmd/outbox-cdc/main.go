@@ -58,6 +58,7 @@ func (p *program) app() *cli.App {
 			p.runCommand(),
 			p.slotCommand(),
 			p.publicationCommand(),
+			p.configCommand(),
 			p.completionCommand(),
 			p.versionCommand(),
 			p.helpCommand(),

@@ -30,7 +30,7 @@ func TestUnknownWords(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"no command", nil, "name a command: init, run, slot, publication, completion, version; see outbox-cdc --help"},
+		{"no command", nil, "name a command: init, run, slot, publication, config, completion, version; see outbox-cdc --help"},
 		{"a command like a known one", []string{"rnu"}, `unknown command "rnu" (did you mean run?); see outbox-cdc --help`},
 		{"a command like none", []string{"teleport"}, `unknown command "teleport"; see outbox-cdc --help`},
 		{"no subcommand", []string{"slot"}, "name a command: create, drop, list, show, advance; see outbox-cdc slot --help"},

@@ -17,6 +17,7 @@ const (
 	kindDuration // 30s, 1m30s
 	kindSize     // 32MiB
 	kindNumber
+	kindPath   // of a file
 	kindList   // separated by commas
 	kindDSN    // a connection string, which may hold a password
 	kindSecret // never shown

@@ -23,6 +23,7 @@ func (p *program) runCommand() *cli.Command {
 			"tls", "tls-ca", "tls-cert", "tls-key", "tls-server-name", "tls-insecure-skip-verify",
 			"sasl-mechanism", "sasl-user", "sasl-password",
 			"topic", "key", "partition-by", "position-headers", "on-poison", "on-unknown-topic", "max-in-flight-bytes",
+			"create-topics", "create-topics-partitions", "create-topics-replication",
 			"start-timeout", "shutdown-timeout", "http", "log-level", "log-format"),
 		Action: p.run,
 	}
@@ -31,20 +32,16 @@ func (p *program) runCommand() *cli.Command {
 // run wires the parts together and hands over to the session loop.
 func (p *program) run(c *cli.Context) error {
 	s := settings{c: c}
-	log := s.logger(p)
-	source, destination := s.source(), s.destination()
-	startTimeout, shutdownTimeout := s.positive("start-timeout"), s.positive("shutdown-timeout")
-	destination.StartTimeout = max(startTimeout, 1) // a fault of it is known already
-	source.Log = log
-	address := s.listenAddress("http")
-	if err := s.err(source.Validate(), destination.Validate()); err != nil {
+	cfg, err := s.forRun(p)
+	if err != nil {
 		return err
 	}
+	log, source, destination := cfg.log, cfg.source, cfg.destination
 	warnConfiguration(c, func(line string) { log.Warn(line) })
 	limitMemory(destination.MaxInFlightBytes)
 
 	registry := newRegistry()
-	stopHTTP, err := serveHTTP(address, registry, log)
+	stopHTTP, err := serveHTTP(cfg.address, registry, log)
 	if err != nil {
 		return err
 	}
@@ -56,14 +53,14 @@ func (p *program) run(c *cli.Context) error {
 	defer pub.Close()
 	r := &relay{
 		log: log, source: source, publisher: pub, pool: decoder.NewPool(),
-		hard: p.stop.hard, shutdownTimeout: shutdownTimeout,
+		hard: p.stop.hard, shutdownTimeout: cfg.shutdownTimeout,
 	}
 	if destination.OnPoison == publisher.PolicyDeadLetter {
 		r.letters = publisher.NewDeadLetters(source.Connect, source.Tables[0].Schema, source.Slot)
 		defer r.letters.Close()
 	}
 	log.Info("started", "version", buildVersion(), "slot", source.Slot, "publication", source.Publication, "tables", r.tables())
-	sessions := loop{log: log, startTimeout: startTimeout, session: r.session}
+	sessions := loop{log: log, startTimeout: cfg.startTimeout, session: r.session}
 	if err := sessions.run(c.Context); err != nil {
 		return err
 	}

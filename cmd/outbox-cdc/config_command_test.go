@@ -1,0 +1,216 @@
+package main
+
+import (
+	"encoding/json"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// line returns the line of a printed configuration that begins with prefix.
+func line(printed, prefix string) string {
+	for l := range strings.Lines(printed) {
+		if strings.HasPrefix(l, prefix) {
+			return strings.TrimSuffix(l, "\n")
+		}
+	}
+	return ""
+}
+
+func TestConfigPrint(t *testing.T) {
+	secret := write(t, "sasl", "s3cret\n")
+	path := write(t, "relay.yaml", "brokers:\n  - kafka-1:9092\n  - kafka-2:9092\nmax-in-flight-bytes: 65536 K\nstart-timeout: 120s\ntls: on\nsasl-user: relay\n")
+	t.Setenv("OUTBOX_CDC_CONFIG", path)
+	t.Setenv("OUTBOX_CDC_DSN", "postgres://relay:s3cret@db1,db2:6432/shop?sslmode=require&sslpassword=s3cret")
+	t.Setenv("PGUSER", "nobody")
+	got := execute(t, "config", "print", "--sasl-mechanism", "PLAIN", "--sasl-password-file", secret, "--password", "s3cret", "--fence=off", "--topic", "true")
+	if got.code != codeOK || got.err != "" {
+		t.Fatalf("got %+v", got)
+	}
+	for _, want := range []string{
+		"# file " + path + ", named by environment variable OUTBOX_CDC_CONFIG",
+		"dsn: postgres://relay:xxxxx@db1,db2:6432/shop?sslmode=require&sslpassword=xxxxx # environment variable OUTBOX_CDC_DSN",
+		"# leads to db1:5432, db2:6432, database shop, user relay, sslmode require",
+		"password: xxxxx # flag",
+		"slot: outbox_cdc # default",
+		"brokers: kafka-1:9092,kafka-2:9092 # " + path + ":1",
+		"max-in-flight-bytes: 64MiB # " + path + ":4",
+		"start-timeout: 2m # " + path + ":5",
+		"tls: true # " + path + ":6",
+		"fence: off # flag",
+		`topic: "true" # flag`,
+		"# sasl-password: xxxxx # file " + secret + ", named by flag",
+		"sasl-password-file: " + secret + " # flag",
+		"create-topics-partitions: 0 # default",
+		`http: "" # default`,
+	} {
+		if !strings.Contains("\n"+got.out, "\n"+want+"\n") {
+			t.Errorf("no line %q in\n%s", want, got.out)
+		}
+	}
+	if strings.Contains(got.out, "s3cret") {
+		t.Errorf("a secret is shown:\n%s", got.out)
+	}
+}
+
+// What is printed is a configuration file that means the same.
+func TestConfigPrintIsAFile(t *testing.T) {
+	const first = `table: ['"My-App"."a,b"', "public.outbox_events"]
+dsn: host=db user='a b'
+brokers: "k:9092"
+topic: "#{aggregate_type}: 'x'"
+silence-timeout: 1m0s
+http: :9464
+`
+	// The topic is at fault, so that quoting is tried too.
+	printed := execute(t, "config", "print", "--config", write(t, "first.yaml", first)).out
+	again := execute(t, "config", "print", "--config", write(t, "second.yaml", printed)).out
+	for l := range strings.Lines(printed) {
+		value, _, _ := strings.Cut(l, " # ")
+		if !strings.HasPrefix(l, "#") && value != "\n" && line(again, value) == "" {
+			t.Errorf("%q is %q when it is read again", value, line(again, strings.SplitN(value, ":", 2)[0]+":"))
+		}
+	}
+	if got, want := line(printed, "table:"), `table: '"My-App"."a,b",public.outbox_events' # `; !strings.HasPrefix(got, want) {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// Faults do not hide the print, and come behind it.
+func TestConfigPrintWithFaults(t *testing.T) {
+	got := execute(t, "config", "print", "--slot", "Orders", "--dsn", "postgres://relay:s3%cret@db")
+	const want = `outbox-cdc: --dsn must be a connection URL with special characters percent-encoded, or a libpq keyword string: failed to parse as URL
+outbox-cdc: --slot must be 1 to 63 lower-case letters, digits and underscores, got "Orders"
+outbox-cdc: --brokers is required: the addresses of Kafka brokers, host:port[,host:port...]
+`
+	if got.code != codeUsage || got.err != want || line(got.out, "slot:") != "slot: Orders # flag" || line(got.out, "dsn:") != "dsn: xxxxx # flag" {
+		t.Errorf("got %+v, want the slot, a hidden dsn and\n%s", got, want)
+	}
+	wantFaults(t, []string{"config", "validate", "--brokers", "k:9092", "-o", "json"}, "unknown flag -o; see outbox-cdc config validate --help")
+	if got := execute(t, "config", "print", "-o", "text", "--brokers", "k:9092"); got.err != "outbox-cdc: -o must be yaml or json, got \"text\"\n" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestConfigPrintJSON(t *testing.T) {
+	t.Setenv("OUTBOX_CDC_DSN", "host=db user=relay password=s3cret")
+	got := execute(t, "config", "print", "-o", "json", "--brokers", "k:9092")
+	var values map[string]shownValue
+	if err := json.Unmarshal([]byte(got.out), &values); err != nil || got.code != codeOK {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	dsn := values["dsn"]
+	if dsn.Value != "host=db user=relay password=xxxxx" || dsn.Source != "environment variable OUTBOX_CDC_DSN" || dsn.Leads == nil {
+		t.Errorf("got %+v", dsn)
+	} else if got := dsn.Leads.String(); got != "db:5432, database relay, user relay, sslmode prefer" {
+		t.Errorf("it leads to %s", got)
+	}
+	if got, want := values["brokers"], (shownValue{Value: "k:9092", Source: "flag"}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	for _, o := range configuration() {
+		if _, found := values[o.name]; !found {
+			t.Errorf("no %s", o.name)
+		}
+	}
+}
+
+// Behaviours: C5
+func TestConfigValidate(t *testing.T) {
+	got := execute(t, "config", "validate", "--brokers", "127.0.0.1:1", "--dsn", "host=127.0.0.1 port=1")
+	if want := (outcome{out: "configuration is valid\n"}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	missing := filepath.Join(t.TempDir(), "missing.pem")
+	noPEM := write(t, "ca.pem", "not PEM")
+	for _, command := range [][]string{{"config", "validate"}, {"run"}} {
+		wantFaults(t, append(command, "--brokers", "127.0.0.1:1", "--slot", "", "--tls", "--tls-ca", noPEM, "--tls-cert", noPEM, "--tls-key", missing),
+			`--slot must be 1 to 63 lower-case letters, digits and underscores, got ""`,
+			"--tls-key must name a file that can be read: stat "+missing+": no such file or directory",
+			"--tls-ca: "+noPEM+" holds no PEM certificate")
+		wantFaults(t, append(command, "--brokers", "127.0.0.1:1", "--tls", "--tls-ca", noPEM, "--tls-cert", noPEM, "--tls-key", noPEM),
+			"--tls-ca: "+noPEM+" holds no PEM certificate",
+			"--tls-cert and --tls-key: tls: failed to find any PEM data in certificate input")
+		wantFaults(t, append(command, "--brokers", "127.0.0.1:1", "--dsn", "host=127.0.0.1 port=1 sslmode=verify-full sslrootcert="+missing),
+			"--dsn must be a connection URL with special characters percent-encoded, or a libpq keyword string: "+
+				"failed to configure TLS (unable to read CA file: open "+missing+": no such file or directory)")
+	}
+}
+
+// awkward are passwords in which something has a meaning of its own somewhere.
+var awkward = []string{
+	"s3cret", "per%cent", "100%25", `back\slash`, "at@home", "quote'd", `dou"ble`, "blank in it", "colon:in:it", "sl/ash", "question?mark", "hash#tag", "amp&ersand",
+	"equals=sign", "plus+", "`: tick", "ünï", "{brace}", "[bracket]", "comma,", "  blanks around  ", `'`, `\`, "%", "@", "$HOME", "password=x", "-- or 1",
+}
+
+// keyword writes a password into a keyword string.
+func keyword(password string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(password) + "'"
+}
+
+// No password is shown, however it is given.
+//
+// Behaviours: S29
+func TestPasswordsAreNotShown(t *testing.T) {
+	for _, password := range awkward {
+		t.Run(password, func(t *testing.T) {
+			marked := "Zq7" + password + "Zq7" // what is not in any other output
+			inURL := url.URL{Scheme: "postgres", User: url.UserPassword("relay", marked), Host: "127.0.0.1:1", Path: "shop"}
+			for _, dsn := range []string{
+				inURL.String(),
+				"postgres://127.0.0.1:1/shop?user=relay&password=" + url.QueryEscape(marked) + "&sslpassword=" + url.QueryEscape(marked),
+				"postgresql://relay@127.0.0.1:1/shop?password=" + strings.ReplaceAll(url.QueryEscape(marked), "+", "%20"),
+				"host=127.0.0.1 port=1 user=relay password=" + keyword(marked) + " sslpassword = " + keyword(marked),
+				"password=" + strings.NewReplacer(`\`, `\\`, " ", `\ `, "'", `\'`).Replace(marked) + " host=127.0.0.1 port=1",
+				// Malformed ones.
+				"postgres://relay:" + marked + "@127.0.0.1:port/shop",
+				"postgres://relay:" + marked + "%zz@127.0.0.1:1/shop",
+				"postgres:/relay:" + marked + "@127.0.0.1:1/shop",
+				"host=127.0.0.1 port=1 password='" + marked,
+				"host=127.0.0.1 port=1 password " + marked,
+				"host=127.0.0.1 port=1 passwrod=" + keyword(marked),
+				marked,
+			} {
+				t.Setenv("OUTBOX_CDC_DSN", dsn)
+				if got := execute(t, "config", "print"); strings.Contains(got.out+got.err, "Zq7") {
+					t.Errorf("config print with %s shows %s and\n%s", dsn, line(got.out, "dsn:"), got.err)
+				}
+			}
+			for _, command := range []string{"config print -o json", "slot list", "init --print-sql"} {
+				t.Setenv("OUTBOX_CDC_DSN", inURL.String())
+				if got := execute(t, strings.Fields(command)...); strings.Contains(got.out+got.err, "Zq7") {
+					t.Errorf("%s shows\n%s%s", command, got.out, got.err)
+				}
+			}
+			os.Unsetenv("OUTBOX_CDC_DSN")
+			for _, name := range []string{"OUTBOX_CDC_PASSWORD", "OUTBOX_CDC_SASL_PASSWORD", "PGPASSWORD"} {
+				t.Setenv(name, marked)
+			}
+			for _, command := range []string{"config print", "run"} {
+				if got := execute(t, strings.Fields(command)...); strings.Contains(got.out+got.err, "Zq7") {
+					t.Errorf("%s shows\n%s%s", command, got.out, got.err)
+				}
+			}
+		})
+	}
+}
+
+// What is not a password stays in sight.
+func TestRedactDSN(t *testing.T) {
+	for dsn, want := range map[string]string{
+		"": "",
+		"postgres://relay@db:6432/shop?sslmode=require":        "postgres://relay@db:6432/shop?sslmode=require",
+		"postgres://relay:a%40b@db1,db2/shop":                  "postgres://relay:xxxxx@db1,db2/shop",
+		"postgres://relay:12/34@db/shop":                       "xxxxx",
+		"host=db  user = relay passfile=/run/pgpass":           "host=db user=relay passfile=/run/pgpass",
+		`password='it\'s' host='my db' options='-c x=\'y z\''`: `password=xxxxx host='my db' options='-c x=\'y z\''`,
+		"host=": "host=",
+		"what":  "xxxxx",
+	} {
+		if got := redactDSN(dsn); got != want {
+			t.Errorf("%s: got %s, want %s", dsn, got, want)
+		}
+	}
+}
