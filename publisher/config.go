@@ -3,7 +3,9 @@ package publisher
 import (
 	"errors"
 	"fmt"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -106,6 +108,11 @@ func (c Config) Validate() error {
 	if len(c.Brokers) == 0 {
 		fault("--brokers is required: the addresses of Kafka brokers, host:port[,host:port...]")
 	}
+	for _, addr := range c.Brokers {
+		if host, port, err := net.SplitHostPort(addr); err != nil || host == "" || !isPort(port) {
+			fault("--brokers must be host:port[,host:port...], got %q", addr)
+		}
+	}
 	if _, err := parseKafkaVersion(c.KafkaVersion); err != nil {
 		faults = append(faults, err)
 	}
@@ -128,6 +135,11 @@ func (c Config) Validate() error {
 	}
 	faults = append(faults, c.CreateTopics.validate()...)
 	return errors.Join(append(faults, c.Security.Validate())...)
+}
+
+func isPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && n > 0
 }
 
 // minInFlightBytes leaves room for a full batch and the next one.

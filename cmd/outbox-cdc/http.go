@@ -32,6 +32,9 @@ func (s *settings) listenAddress(name string) string {
 		return ""
 	}
 	host, port, err := net.SplitHostPort(value)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
 	if err != nil {
 		s.fault("--%s must be [host]:port, got %q", name, value)
 		return ""

@@ -28,6 +28,7 @@ func (p *program) initCommand() *cli.Command {
 				full: c.Bool("full"), role: c.String("role"),
 				slotOptions: replication.CreateSlotOptions{Failover: c.Bool("failover"), Timeout: s.duration("timeout")},
 			}
+			s.together("print-sql", "timeout")
 			if c.Bool("print-sql") {
 				return p.printSQL(c, &s, in)
 			}
