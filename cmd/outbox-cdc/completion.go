@@ -138,11 +138,12 @@ func (w *word) all(visit func(*word)) {
 
 func newFlagWord(f cli.Flag) flagWord {
 	w := flagWord{name: dashed(f.Names()[0])}
-	if doc, ok := f.(cli.DocGenerationFlag); ok {
-		w.use = doc.GetUsage()
-		_, generic := doc.(*cli.GenericFlag)
-		w.on = generic && doc.GetValue() == "true"
-		w.value = !generic && doc.TakesValue()
+	switch f := f.(type) {
+	case *option:
+		w.use, w.choices, w.value, w.file = f.use, f.choices, f.TakesValue(), f.kind == kindPath
+		w.on = f.kind == kindSwitch && f.standard == "true"
+	case *cli.BoolFlag: // the library's own
+		w.use = f.Usage
 	}
 	return w
 }

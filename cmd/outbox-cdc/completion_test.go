@@ -27,15 +27,24 @@ type completionCase struct {
 // the flags of each command.
 func completionCases() []completionCase {
 	cases := []completionCase{
-		{"outbox-cdc ", []string{"init", "run", "slot", "publication", "completion", "version", "help"}},
+		{"outbox-cdc ", []string{"init", "run", "slot", "publication", "config", "completion", "version", "help"}},
 		{"outbox-cdc pu", []string{"publication"}},
 		{"outbox-cdc --", []string{"--help", "--version"}},
 		{"outbox-cdc slot ", []string{"create", "drop", "list", "show", "advance"}},
 		{"outbox-cdc completion ", []string{"bash", "fish", "zsh"}},
-		{"outbox-cdc help ", []string{"init", "run", "slot", "publication", "completion", "version"}},
+		{"outbox-cdc help ", []string{"init", "run", "slot", "publication", "config", "completion", "version"}},
 		{"outbox-cdc help slot cr", []string{"create"}},
 		{"outbox-cdc slot drop --slot create --ye", []string{"--yes"}},
 		{"outbox-cdc run --dsn ", nil},
+		{"outbox-cdc run --compression ", []string{"none", "gzip", "snappy", "lz4", "zstd"}},
+		{"outbox-cdc run --compression=", []string{"none", "gzip", "snappy", "lz4", "zstd"}},
+		{"outbox-cdc run --compression=z", []string{"zstd"}},
+		{"outbox-cdc run --partition-by k", []string{"key"}},
+		{"outbox-cdc version -o ", []string{"text", "json"}},
+		{"outbox-cdc run --tls-ca ", []string{"ca.pem", "client.pem"}},
+		{"outbox-cdc run --tls-ca=ca", []string{"ca.pem"}},
+		{"outbox-cdc run --config cl", []string{"client.pem"}},
+		{"outbox-cdc slot show --password-file cl", []string{"client.pem"}},
 		{"outbox-cdc run --topic=", nil},
 		{"outbox-cdc run --tls=", nil},
 		{"outbox-cdc run --position-headers=", []string{"false"}},
@@ -130,7 +139,11 @@ zpty -d shell
 // bashWords breaks a line as bash does, at a = too, and joins the words with
 // what is in none of them.
 func bashWords(line string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(line, " ", "|"), "=", "|=")
+	line = strings.ReplaceAll(strings.ReplaceAll(line, " ", "|"), "=", "|=|")
+	if words, found := strings.CutSuffix(line, "=|"); found {
+		return words + "="
+	}
+	return line
 }
 
 func TestCompletion(t *testing.T) {

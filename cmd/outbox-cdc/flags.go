@@ -45,34 +45,34 @@ func postgresOptions() []*option {
 	return []*option{
 		define(g, kindDSN, "dsn", "", "connection URL or keyword string; without it libpq's PG* variables count"),
 		define(g, kindPath, "dsn-file", "", "file that holds the connection string"),
-		define(g, kindSecret, "password", "", "the user's password, before the one in --dsn and PGPASSWORD; better in a file or the environment"),
-		define(g, kindPath, "password-file", "", "file that holds the user's password"),
+		define(g, kindSecret, "password", "", "goes before the one in --dsn and PGPASSWORD; others can see arguments, so better in a file"),
+		define(g, kindPath, "password-file", "", "file that holds the password"),
 		define(g, kindText, "slot", defaultSlot, "replication slot"),
 		define(g, kindText, "publication", defaultPublication, "publication"),
-		define(g, kindList, "table", defaultTable, "outbox table, or several of one shape separated by commas; parts in double quotes keep their case"),
-		define(g, kindDuration, "status-interval", "", "longest time between two reports to the server (default: a third of its wal_sender_timeout, at most 10s)"),
-		define(g, kindDuration, "silence-timeout", "30s", "a session in which the server says nothing for so long is ended"),
+		define(g, kindList, "table", defaultTable, "outbox table, or several of one shape; parts in double quotes keep their case"),
 		define(g, kindSwitch, "no-wait", "false", "end with exit code 7 if another process holds the slot"),
+		define(g, kindDuration, "silence-timeout", "30s", "a session in which the server says nothing for so long is ended"),
+		define(g, kindDuration, "status-interval", "", "longest time between two reports to the server (default: a third of its wal_sender_timeout, at most 10s)"),
 	}
 }
 
 func kafkaOptions() []*option {
 	const g = groupKafka
 	return []*option{
-		define(g, kindList, "brokers", "", "addresses, host:port[,host:port...], from which the cluster is found"),
-		define(g, kindText, "kafka-version", "2.8.0", "protocol level to speak at most"),
-		choice(g, "compression", "none, gzip, snappy, lz4 or zstd", "none", "gzip", "snappy", "lz4", "zstd"),
-		choice(g, "fence", "shutting out other writers: auto, require or off", "auto", "require", "off"),
+		define(g, kindList, "brokers", "", "addresses, host:port, from which the cluster is found"),
+		choice(g, "compression", "how batches are compressed", "none", "gzip", "snappy", "lz4", "zstd"),
 		define(g, kindSwitch, "tls", "false", "speak TLS to the brokers"),
 		define(g, kindPath, "tls-ca", "", "PEM file of the certificates to trust (default: the system's)"),
 		define(g, kindPath, "tls-cert", "", "PEM file of the client's certificate"),
 		define(g, kindPath, "tls-key", "", "PEM file of the client's key"),
 		define(g, kindText, "tls-server-name", "", "name expected in the brokers' certificates instead of the host's"),
 		define(g, kindSwitch, "tls-insecure-skip-verify", "false", "accept any certificate of the brokers"),
-		choice(g, "sasl-mechanism", "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", "", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
+		choice(g, "sasl-mechanism", "how to log in (default: not at all)", "", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
 		define(g, kindText, "sasl-user", "", "user of the login"),
-		define(g, kindSecret, "sasl-password", "", "its password; better in a file or the environment, arguments can be seen by others"),
+		define(g, kindSecret, "sasl-password", "", "password of the login; others can see arguments, so better in a file"),
 		define(g, kindPath, "sasl-password-file", "", "file that holds the password of the login"),
+		choice(g, "fence", "shut out other writers: as far as the rights allow, or not start without them, or never", "auto", "require", "off"),
+		define(g, kindText, "kafka-version", "2.8.0", "protocol level to speak at most"),
 	}
 }
 
@@ -80,15 +80,15 @@ func eventOptions() []*option {
 	const g = groupEvents
 	return []*option{
 		define(g, kindText, "topic", "outbox.event.{aggregate_type}", "topic; may name {aggregate_type}, {aggregate_id} and {event_type}"),
-		choice(g, "key", "key of a record: event_id or aggregate_id", "event_id", "aggregate_id"),
-		choice(g, "partition-by", "what chooses the partition: aggregate_id, key or none", "aggregate_id", "key", "none"),
-		define(g, kindSwitch, "position-headers", "true", "headers by which a restart recognises what a partition holds"),
-		choice(g, "on-poison", "events that can never be published: dead-letter or halt", "dead-letter", "halt"),
-		choice(g, "on-unknown-topic", "events whose topic does not exist: wait or dead-letter", "wait", "dead-letter"),
+		choice(g, "key", "key of a record", "event_id", "aggregate_id"),
+		choice(g, "partition-by", "what chooses the partition, as the Java client would", "aggregate_id", "key", "none"),
+		choice(g, "on-poison", "an event that can never be published: set it aside in outbox_dead_letters, or stop", "dead-letter", "halt"),
+		choice(g, "on-unknown-topic", "an event whose topic does not exist: wait for the topic, or set it aside", "wait", "dead-letter"),
 		define(g, kindSwitch, "create-topics", "false", "create topics that are missing; without it the brokers' auto.create.topics.enable decides"),
 		define(g, kindNumber, "create-topics-partitions", "0", "partitions of a topic that is created; 0 is the brokers' default"),
 		define(g, kindNumber, "create-topics-replication", "0", "replicas of a topic that is created; 0 is the brokers' default"),
 		define(g, kindSize, "max-in-flight-bytes", "32MiB", "memory for events received and not yet acknowledged"),
+		define(g, kindSwitch, "position-headers", "true", "headers by which a restart recognises what a partition holds"),
 	}
 }
 
@@ -96,25 +96,25 @@ func processOptions() []*option {
 	const g = groupProcess
 	return []*option{
 		define(g, kindPath, optionConfig, "", "configuration file, in YAML; its keys are the names of the flags"),
+		define(g, kindText, "http", "", "address, [host]:port, of /metrics, /livez, /readyz and /status; without a host on loopback alone (default: none)"),
+		choice(g, "log-level", "the least that is logged", "info", "debug", "warn", "error"),
+		choice(g, "log-format", "auto is text on a terminal and JSON otherwise", "auto", "text", "json"),
 		define(g, kindDuration, "start-timeout", defaultStartTimeout.String(), "how long faults are retried before the first session is up"),
 		define(g, kindDuration, "shutdown-timeout", defaultShutdownTimeout.String(), "how long SIGTERM waits for acknowledgements"),
-		define(g, kindText, "http", "", "address, [host]:port, to serve /metrics on; without a host on loopback alone (default: none)"),
-		choice(g, "log-level", "debug, info, warn or error", "info", "debug", "warn", "error"),
-		choice(g, "log-format", "text, json, or auto: text on a terminal and JSON otherwise", "auto", "text", "json"),
 	}
 }
 
 func commandOptions() []*option {
 	return []*option{
-		output("text", "json"),
+		ofCommand(kindSwitch, "print-sql", "false", "print the SQL and change nothing"),
+		ofCommand(kindText, "role", "", "role to grant the rights to that run needs"),
+		ofCommand(kindSwitch, "full", "false", "create the table with the columns of the polling pattern too"),
+		ofCommand(kindText, "to", "", "LSN to move the slot to, or now for the end of the write-ahead log"),
+		ofCommand(kindDuration, "timeout", "", "give up after this time (default: wait)"),
+		ofCommand(kindSwitch, "failover", "false", "have standbys keep a copy of the slot (PostgreSQL 17 and later)"),
 		ofCommand(kindSwitch, "yes", "false", "do not ask"),
 		ofCommand(kindSwitch, "force", "false", "end the process that holds the slot first, and do without our record"),
-		ofCommand(kindDuration, "timeout", "", "give up after this time (default: wait)"),
-		ofCommand(kindText, "to", "", "LSN to move the slot to, or now for the end of the write-ahead log"),
-		ofCommand(kindSwitch, "print-sql", "false", "print the SQL and change nothing"),
-		ofCommand(kindSwitch, "full", "false", "create the table with the columns of the polling pattern too"),
-		ofCommand(kindText, "role", "", "role to grant the rights to that run needs"),
-		ofCommand(kindSwitch, "failover", "false", "have standbys keep a copy of the slot (PostgreSQL 17 and later)"),
+		output("text", "json"),
 	}
 }
 
@@ -143,7 +143,7 @@ func ofCommand(kind kind, name, standard, use string) *option {
 
 // output defines -o of a command that prints one of two formats.
 func output(standard, other string) *option {
-	o := choice(groupCommand, "o", fmt.Sprintf("output: %s or %s", standard, other), standard, other)
+	o := choice(groupCommand, "o", "format of the output", standard, other)
 	o.ofCommand = true
 	return o
 }

@@ -13,14 +13,23 @@ import (
 // helpWidth is the longest line of a help text.
 const helpWidth = 100
 
+// documentation is where the pages are that a help text names.
+const documentation = "https://github.com/outbox-cdc/outbox-cdc/tree/main/docs"
+
 // appHelp returns the help of the program. Help texts are made here and not by
 // the library's templates, which do not break lines.
 func appHelp(app *cli.App) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n\nUsage: %s COMMAND [flags]\n\nCommands:\n", app.Name, app.Usage, app.Name)
 	listCommands(&b, app.Commands)
-	fmt.Fprintf(&b, "\nEach flag NAME is also the environment variable %s; the flag goes first.\nSee %s COMMAND --help.\n",
-		environment("NAME"), app.Name)
+	b.WriteString("\nTo begin with, create what is needed in PostgreSQL, then publish:\n")
+	for _, name := range []string{"init", "run"} {
+		fmt.Fprintf(&b, "  %s\n", app.Command(name).UsageText)
+	}
+	b.WriteString("\nConfiguration:\n" + wrap(fmt.Sprintf("A flag goes before its variable of the environment, "+
+		"%s for --max-in-flight-bytes, that before the file that --config names, and that before the default.",
+		environment("max-in-flight-bytes")), "  "))
+	fmt.Fprintf(&b, "\nHelp: %s COMMAND --help\nDocumentation: %s\n", app.Name, documentation)
 	return literal(b.String())
 }
 
@@ -54,7 +63,11 @@ func commandHelp(c *cli.Command, parent string) string {
 		fmt.Fprintf(&b, "\nExample:\n  %s\n", strings.ReplaceAll(c.UsageText, "\n", "\n  "))
 	}
 	for _, group := range []string{groupCommand, groupPostgres, groupKafka, groupEvents, groupProcess} {
-		listFlags(&b, group, c.Flags)
+		listOptions(&b, group, options(c))
+	}
+	if findOption(options(c), optionConfig) != nil {
+		fmt.Fprintf(&b, "\nA flag goes before its $VARIABLE, that before the file of --config, that before the default.\nDocumentation: %s\n",
+			documentation)
 	}
 	return literal(b.String())
 }
@@ -65,43 +78,60 @@ func listCommands(b *strings.Builder, commands []*cli.Command) {
 	}
 }
 
-// listFlags writes the flags of a group, each with what it is for on lines of
-// its own.
-func listFlags(b *strings.Builder, group string, flags []cli.Flag) {
-	var listed bool
-	for _, f := range flags {
-		doc, ok := f.(interface {
-			cli.DocGenerationFlag
-			cli.CategorizableFlag
-		})
-		if !ok || doc.GetCategory() != group {
-			continue
-		}
-		if !listed {
-			fmt.Fprintf(b, "\n%s:\n", group)
-			listed = true
-		}
-		b.WriteString("  " + flagTitle(f.Names()[0], doc) + "\n")
-		b.WriteString(wrap(doc.GetUsage(), "      "))
+// listOptions writes the options of a group in the order of their definitions,
+// each with what it is for on lines of its own.
+func listOptions(b *strings.Builder, group string, all []*option) {
+	all = slices.DeleteFunc(all, func(o *option) bool { return o.group != group })
+	if len(all) == 0 {
+		return
+	}
+	defined := definitions()
+	slices.SortStableFunc(all, func(a, b *option) int { return cmp.Compare(rank(defined, a), rank(defined, b)) })
+	fmt.Fprintf(b, "\n%s:\n", group)
+	for _, o := range all {
+		b.WriteString("  " + optionTitle(o) + "\n" + wrap(o.use, "      "))
 	}
 }
 
-// flagTitle is the line that names a flag, its default and its variable.
-func flagTitle(name string, doc cli.DocGenerationFlag) string {
-	title := dashed(name)
-	switch value := doc.GetValue(); {
-	case !doc.TakesValue() && value == "true":
+func rank(defined []*option, o *option) int {
+	return slices.IndexFunc(defined, func(d *option) bool { return d.name == o.name })
+}
+
+// optionTitle is the line that names an option, its default and its variable.
+func optionTitle(o *option) string {
+	title := dashed(o.name)
+	switch {
+	case o.kind != kindSwitch:
+		title += " " + placeholder(o)
+		if o.standard != "" {
+			title += " (default " + o.standard + ")"
+		}
+	case o.standard == "true":
 		title += "=false"
-	case !doc.TakesValue():
-	case value != "":
-		title += " VALUE (default " + value + ")"
-	default:
-		title += " VALUE"
 	}
-	if variables := doc.GetEnvVars(); len(variables) > 0 {
-		title += "  $" + variables[0]
+	for _, variable := range o.GetEnvVars() {
+		title += "  $" + variable
 	}
 	return title
+}
+
+// placeholder stands for the value of an option, or says which there are.
+func placeholder(o *option) string {
+	switch o.kind {
+	case kindChoice:
+		return strings.Join(o.choices, "|")
+	case kindDuration:
+		return "DURATION"
+	case kindSize:
+		return "SIZE"
+	case kindNumber:
+		return "NUMBER"
+	case kindPath:
+		return "FILE"
+	case kindList:
+		return "VALUE[,VALUE...]"
+	}
+	return "VALUE"
 }
 
 // dashed returns a flag as it is typed.
