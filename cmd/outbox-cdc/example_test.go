@@ -1,0 +1,41 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+const exampleFile = "../../examples/outbox-cdc.yaml"
+
+// The example is valid, and so is it with all that it leaves to the reader.
+func TestExampleFile(t *testing.T) {
+	got := execute(t, "config", "validate", "--config", exampleFile)
+	if want := (outcome{out: "configuration is valid\n"}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	content, err := os.ReadFile(exampleFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := strings.Builder{}
+	for l := range strings.Lines(string(content)) {
+		if strings.HasPrefix(l, "#") && !strings.HasPrefix(l, "# ") && strings.Contains(l, ": ") {
+			l = l[1:]
+		}
+		whole.WriteString(l)
+	}
+	f := file{path: exampleFile, entries: make(map[string]entry)}
+	f.parse([]byte(whole.String()))
+	for _, o := range configuration() {
+		e, found := f.entries[o.name]
+		if !found {
+			t.Errorf("no key %s", o.name)
+		} else if commented := strings.Contains(string(content), "\n#"+o.name+":"); commented && o.standard != "" && e.value != o.standard {
+			t.Errorf("the default of %s is %s, not %s", o.name, o.standard, e.value)
+		}
+	}
+	if f.faults != nil {
+		t.Errorf("got %v", f.faults)
+	}
+}
