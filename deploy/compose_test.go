@@ -1,8 +1,5 @@
 //go:build linux || darwin
 
-// Package deploy holds what runs outbox-cdc elsewhere. Its tests check, without
-// a container engine, that these files parse and agree with the binary and
-// with each other.
 package deploy
 
 import (
@@ -10,18 +7,12 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/outbox-cdc/outbox-cdc/test/harness"
 )
-
-func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
 
 // composeFile is what of docker-compose.yml is checked.
 type composeFile struct {
@@ -57,16 +48,6 @@ func readCompose(t *testing.T) composeFile {
 	return c
 }
 
-// help returns what the binary says about a command.
-func help(t *testing.T, command string) string {
-	t.Helper()
-	out, err := exec.Command(harness.Binary(t), command, "--help").Output()
-	if err != nil {
-		t.Fatalf("outbox-cdc %s --help: %v", command, err)
-	}
-	return string(out)
-}
-
 func TestComposeUsesCommandsFlagsAndVariablesThatExist(t *testing.T) {
 	for name, s := range readCompose(t).Services {
 		if !s.ours() {
@@ -76,46 +57,8 @@ func TestComposeUsesCommandsFlagsAndVariablesThatExist(t *testing.T) {
 			t.Errorf("%s has no command", name)
 			continue
 		}
-		known := words(help(t, s.Command[0]))
-		for _, argument := range s.Command[1:] {
-			flag, _, _ := strings.Cut(argument, "=")
-			if strings.HasPrefix(flag, "-") && !known[flag] {
-				t.Errorf("%s: outbox-cdc %s has no flag %s", name, s.Command[0], flag)
-			}
-		}
+		checkArguments(t, s.Command)
 	}
-}
-
-func TestVariablesExist(t *testing.T) {
-	known := words(help(t, "run"))
-	variable := regexp.MustCompile(`OUTBOX_CDC_[A-Z_]+`)
-	files, err := filepath.Glob("*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range append(files, "../docker-compose.yml") {
-		if strings.HasSuffix(name, ".go") {
-			continue
-		}
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, v := range variable.FindAllString(string(text), -1) {
-			if !known["$"+v] {
-				t.Errorf("%s: outbox-cdc does not read %s", name, v)
-			}
-		}
-	}
-}
-
-// words are the words of a text without the punctuation around them.
-func words(text string) map[string]bool {
-	set := make(map[string]bool)
-	for _, w := range strings.Fields(text) {
-		set[strings.Trim(w, ",;:()")] = true
-	}
-	return set
 }
 
 func TestComposeServicesFindEachOther(t *testing.T) {
