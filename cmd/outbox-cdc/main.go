@@ -20,6 +20,7 @@ import (
 func main() {
 	stop, release := watchSignals()
 	p := &program{in: os.Stdin, out: os.Stdout, err: os.Stderr, stop: stop}
+	defer p.crash()
 	code := p.execute(os.Args)
 	release()
 	os.Exit(code)
@@ -30,6 +31,8 @@ type program struct {
 	in       *os.File
 	out, err io.Writer
 	stop     stopping
+	// verbose says that --log-level is debug.
+	verbose bool
 }
 
 // execute runs the command that args name and returns the exit code.
