@@ -35,10 +35,11 @@ func appHelp(app *cli.App) string {
 
 func (p *program) helpCommand() *cli.Command {
 	return &cli.Command{
-		Name:      "help",
-		Usage:     "show the help of a command, as its flag --help does",
-		ArgsUsage: "[COMMAND...]",
-		UsageText: "outbox-cdc help slot create",
+		Name:        "help",
+		Usage:       "show the help of a command",
+		Description: "Does what the flag --help of the command does.",
+		ArgsUsage:   "[COMMAND...]",
+		UsageText:   "outbox-cdc help slot create",
 		Action: func(c *cli.Context) error {
 			return p.app().RunContext(c.Context, slices.Concat([]string{"outbox-cdc"}, c.Args().Slice(), []string{"--help"}))
 		},
@@ -59,9 +60,7 @@ func commandHelp(c *cli.Command, parent string) string {
 	} else {
 		fmt.Fprintf(&b, "\nUsage: %s\n", path+" "+cmp.Or(c.ArgsUsage, "[flags]"))
 	}
-	if c.UsageText != "" {
-		fmt.Fprintf(&b, "\nExample:\n  %s\n", strings.ReplaceAll(c.UsageText, "\n", "\n  "))
-	}
+	listExamples(&b, c)
 	for _, group := range []string{groupCommand, groupPostgres, groupKafka, groupEvents, groupProcess} {
 		listOptions(&b, group, options(c))
 	}
@@ -70,6 +69,22 @@ func commandHelp(c *cli.Command, parent string) string {
 			documentation)
 	}
 	return literal(b.String())
+}
+
+// listExamples writes the example of a command, or those of the commands below
+// it.
+func listExamples(b *strings.Builder, c *cli.Command) {
+	examples := []string{c.UsageText}
+	if len(c.Subcommands) > 0 {
+		examples = nil
+		for _, sub := range c.Subcommands {
+			examples = append(examples, sub.UsageText)
+		}
+	}
+	b.WriteString("\nExample:\n")
+	for _, example := range examples {
+		fmt.Fprintf(b, "  %s\n", example)
+	}
 }
 
 func listCommands(b *strings.Builder, commands []*cli.Command) {

@@ -88,10 +88,11 @@ func (p *program) publicationDropCommand() *cli.Command {
 
 func (p *program) publicationShowCommand() *cli.Command {
 	return &cli.Command{
-		Name:      "show",
-		Usage:     "show what the publication publishes",
-		UsageText: "outbox-cdc publication show -o json",
-		Flags:     flags("o", "dsn", "publication"),
+		Name:        "show",
+		Usage:       "show what the publication publishes",
+		Description: "Lists its tables, with the rows it is limited to, and whether it sends inserts, which are all that run needs.",
+		UsageText:   "outbox-cdc publication show -o json",
+		Flags:       flags("o", "dsn", "publication"),
 		Action: func(c *cli.Context) error {
 			s := settings{c: c}
 			s.output()

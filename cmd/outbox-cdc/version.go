@@ -21,10 +21,11 @@ type versionInfo struct {
 
 func (p *program) versionCommand() *cli.Command {
 	return &cli.Command{
-		Name:      "version",
-		Usage:     "print the version",
-		UsageText: "outbox-cdc version -o json",
-		Flags:     flags("o"),
+		Name:        "version",
+		Usage:       "print the version",
+		Description: "Says which release or commit this is, and what it was built with and for.",
+		UsageText:   "outbox-cdc version -o json",
+		Flags:       flags("o"),
 		Action: func(c *cli.Context) error {
 			s := settings{c: c}
 			if s.output(); s.err() != nil {
