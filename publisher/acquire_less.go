@@ -2,6 +2,7 @@ package publisher
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -111,9 +112,12 @@ func (a *acquiring) takePlainProducer(ctx context.Context, acquired *acquisition
 // tail, so nothing is skipped. A producer id that came with a fence is kept, as
 // its first batch still shuts the predecessors out.
 func (a *acquiring) goBlind(acquired *acquisition) error {
-	reason := "no READ on topic " + a.topic
+	reason := fmt.Sprintf("no READ on topic %q; grant READ on it", a.topic)
+	if acquired.reason != "" {
+		reason = acquired.reason + "; " + reason
+	}
 	if a.cluster.conf.Fence == FenceRequire {
-		return &fenceRequiredError{reason + "; grant it"}
+		return &fenceRequiredError{reason}
 	}
 	acquired.mode, acquired.reason, acquired.tail = acquiredBlind, reason, nil
 	return nil

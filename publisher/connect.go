@@ -13,7 +13,7 @@ import (
 const (
 	// suspectAfter is how long addresses may keep silent before it is asked
 	// what they are.
-	suspectAfter = 2 * time.Second
+	suspectAfter = time.Second
 	// newTopicGrace is how long a fixed topic may be missing at the start. One
 	// that the brokers make because it was asked for takes a moment.
 	newTopicGrace = 3 * time.Second

@@ -86,7 +86,8 @@ func TestAcquireWithRights(t *testing.T) {
 	t.Run("WRITE and DESCRIBE on the topic are enough", func(t *testing.T) {
 		p := as(t, "least")
 		got := p.acquire()
-		p.wantMode(got, acquiredBlind, "READ")
+		p.wantMode(got, acquiredBlind, "grant READ on it")
+		p.wantMode(got, acquiredBlind, "grant WRITE and DESCRIBE on transactional ids with prefix outbox-cdc.")
 		p.mustSend(eventBatch(got.identity, 0, 1, 1, time.Now()))
 		if limits, size := p.cluster.brokerLimits(t.Context()), p.cluster.maxMessageBytes(t.Context(), p.topic); limits != (brokerLimits{}) || size != 0 {
 			t.Errorf("settings are %+v and %d, want them unknown", limits, size)
