@@ -15,10 +15,6 @@ import (
 	"github.com/outbox-cdc/outbox-cdc/decoder"
 )
 
-// countTimeout is how long rows are counted. The server decodes all of its WAL
-// for it.
-const countTimeout = 5 * time.Second
-
 // Skipped are the rows that a slot would no longer send.
 type Skipped struct {
 	Tables []SkippedTable
@@ -43,9 +39,10 @@ func (s Skipped) Rows() (n int64) {
 }
 
 // CountSkipped counts the INSERTs that the slot would send through the
-// publication up to lsn, without taking any of them. It gives up after five
-// seconds; that, and what makes counting impossible, is told in the result.
-func CountSkipped(ctx context.Context, conn *pgx.Conn, slot Slot, publication string, lsn pglogrepl.LSN) (Skipped, error) {
+// publication up to lsn, without taking any of them. The server decodes its WAL
+// for it, so it gives up after the time given; that, and what makes counting
+// impossible, is told in the result.
+func CountSkipped(ctx context.Context, conn *pgx.Conn, slot Slot, publication string, lsn pglogrepl.LSN, within time.Duration) (Skipped, error) {
 	if lsn <= slot.Confirmed {
 		return Skipped{Complete: true}, nil
 	}
@@ -53,7 +50,7 @@ func CountSkipped(ctx context.Context, conn *pgx.Conn, slot Slot, publication st
 	if _, err := publicationOf(ctx, conn, publication); err != nil {
 		return notCounted(ctx, err)
 	}
-	counting, cancel := context.WithTimeout(ctx, countTimeout)
+	counting, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	var counted Skipped
 	// More and more of them, so that something is known when time is up.
@@ -63,7 +60,7 @@ func CountSkipped(ctx context.Context, conn *pgx.Conn, slot Slot, publication st
 		case ctx.Err() != nil:
 			return Skipped{}, context.Cause(ctx)
 		case counting.Err() != nil:
-			counted.Reason = fmt.Sprintf("not all could be counted in %s", countTimeout)
+			counted.Reason = fmt.Sprintf("not all could be counted in %s", within)
 			return counted, nil
 		case err != nil:
 			return notCounted(ctx, err)

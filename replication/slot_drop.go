@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -71,20 +72,20 @@ func ForceDropSlot(ctx context.Context, conn *pgx.Conn, name string) (ended []st
 	var last uint32
 	for {
 		slot, _, err := InspectSlot(ctx, conn, name)
-		if errors.Is(err, ErrGap) && len(ended) > 0 {
-			return ended, nil // a temporary slot ends with its holder
-		}
 		if err == nil {
 			err = slot.droppable()
 		}
-		if err != nil {
-			return ended, err
+		if err == nil {
+			if slot.ActivePID != 0 && slot.ActivePID != last {
+				last = slot.ActivePID
+				ended = append(ended, slot.Holder())
+			}
+			err = dropFault(slot, endAndDrop(ctx, conn, name))
 		}
-		if slot.ActivePID != 0 && slot.ActivePID != last {
-			last = slot.ActivePID
-			ended = append(ended, slot.Holder())
+		if errors.Is(err, ErrGap) && len(ended) > 0 {
+			return ended, nil // a temporary slot ends with its holder
 		}
-		if err := dropFault(slot, endAndDrop(ctx, conn, name)); !errors.Is(err, ErrBusy) {
+		if !errors.Is(err, ErrBusy) {
 			return ended, err
 		}
 		if time.Now().After(deadline) {
@@ -100,11 +101,20 @@ func ForceDropSlot(ctx context.Context, conn *pgx.Conn, name string) (ended []st
 	}
 }
 
-// endAndDrop does both on the server at once: between two queries a holder that
-// comes back at once would win every time.
+// endAndDrop does both on the server, again and again for a second: between two
+// queries of ours, a holder that comes back at once would win every time.
 func endAndDrop(ctx context.Context, conn *pgx.Conn, name string) error {
-	literal := quoteLiteral(name)
-	_, err := conn.PgConn().Exec(ctx, "SELECT pg_terminate_backend(active_pid, 2000) FROM pg_replication_slots WHERE slot_name = "+literal+
-		" AND active_pid IS NOT NULL; SELECT pg_drop_replication_slot("+literal+") FROM pg_replication_slots WHERE slot_name = "+literal).ReadAll()
+	_, err := conn.Exec(ctx, strings.ReplaceAll(`DO $do$ BEGIN
+  FOR attempt IN 1..1000 LOOP
+    PERFORM pg_terminate_backend(active_pid) FROM pg_get_replication_slots() WHERE slot_name = NAME AND active_pid IS NOT NULL;
+    BEGIN
+      PERFORM pg_drop_replication_slot(NAME);
+      RETURN;
+    EXCEPTION WHEN object_in_use THEN
+      IF attempt = 1000 THEN RAISE; END IF;
+      PERFORM pg_sleep(0.001);
+    END;
+  END LOOP;
+END $do$`, "NAME", quoteLiteral(name)))
 	return err
 }

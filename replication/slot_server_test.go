@@ -3,10 +3,7 @@
 package replication
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -67,48 +64,6 @@ func TestSlotIsCreatedShownAdvancedAndDropped(t *testing.T) {
 	harness.Eventually(t, 5*time.Second, func() error { return DropSlot(ctx, o.conn, o.cfg.Slot) })
 	if err := DropSlot(ctx, o.conn, o.cfg.Slot); !errors.Is(err, ErrGap) {
 		t.Errorf("dropped twice: %v", err)
-	}
-}
-
-func TestSlotCreationThatGivesUpNamesWhoIsInTheWayAndLeavesNothing(t *testing.T) {
-	o := newDatabase(t, harness.NewPostgres(t, harness.PostgresConfig{}))
-	other, err := o.cfg.Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close(context.Background())
-	if _, err := other.Exec(t.Context(), "BEGIN; CREATE TABLE open ()"); err != nil {
-		t.Fatal(err)
-	}
-	_, err = CreateSlot(t.Context(), o.conn, o.cfg.Slot, CreateSlotOptions{Timeout: 300 * time.Millisecond})
-	if want := fmt.Sprintf("pid %d", other.PgConn().PID()); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), want) {
-		t.Errorf("got %v, want ErrBusy and %q", err, want)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	if _, err := CreateSlot(ctx, o.conn, o.cfg.Slot, CreateSlotOptions{}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v, want context.DeadlineExceeded", err)
-	}
-	if _, err := other.Exec(t.Context(), "COMMIT"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := ShowSlot(t.Context(), o.conn, o.cfg.Slot); !errors.Is(err, ErrGap) {
-		t.Errorf("got %v, want no slot", err)
-	}
-}
-
-func TestFailoverSlotsNeedPostgreSQL17(t *testing.T) {
-	pg := harness.SharedPostgres(t)
-	o := newDatabase(t, pg)
-	slot, err := CreateSlot(t.Context(), o.conn, o.cfg.Slot, CreateSlotOptions{Failover: true})
-	if pg.Version() < 17 {
-		if !errors.Is(err, ErrSetup) {
-			t.Errorf("got %v, want ErrSetup", err)
-		}
-		return
-	}
-	if err != nil || !slot.Failover {
-		t.Errorf("got %+v, %v", slot, err)
 	}
 }
 

@@ -4,12 +4,16 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jackc/pglogrepl"
 	"github.com/urfave/cli/v2"
 
 	"github.com/outbox-cdc/outbox-cdc/replication"
 )
+
+// countTimeout is how long the rows to skip are counted.
+const countTimeout = 5 * time.Second
 
 func (p *program) slotAdvanceCommand() *cli.Command {
 	return &cli.Command{
@@ -62,7 +66,7 @@ func (d *database) advanceSlot(ctx context.Context, c *cli.Context, to pglogrepl
 	if err != nil {
 		return err
 	}
-	skipped, err := replication.CountSkipped(ctx, d.conn, slot, d.Publication, to)
+	skipped, err := replication.CountSkipped(ctx, d.conn, slot, d.Publication, to, countTimeout)
 	if err != nil {
 		return err
 	}
