@@ -32,6 +32,7 @@ type Guard struct {
 	pid    uint32
 	limit  time.Duration
 	tables []decoder.Table
+	watch  slotWatch // belongs to Run
 
 	// turn holds one token; who has it may use conn.
 	turn chan struct{}
@@ -53,9 +54,13 @@ func OpenGuard(ctx context.Context, cfg Config, srv Server, s *Stream) (*Guard, 
 		turn:   make(chan struct{}, 1),
 		conn:   conn,
 	}
+	g.watch = slotWatch{guard: g, received: s.Received}
 	g.turn <- struct{}{}
 	if _, err := g.Prove(ctx); err != nil {
 		g.Close()
+		if errors.Is(err, ErrNotOwner) {
+			err = s.lastWords(ctx, err)
+		}
 		return nil, err
 	}
 	return g, nil
@@ -74,14 +79,16 @@ func proofLimit(walSenderTimeout time.Duration) time.Duration {
 // sent.
 func (g *Guard) Limit() time.Duration { return g.limit }
 
-// Run asks again and again, so that the proof stays fresh, and looks at the
-// tables every Config.MembershipInterval. It returns why the session must end:
-// ErrNotOwner, a fault, or the connection's error; nil if ctx has ended.
+// Run asks again and again, so that the proof stays fresh, looks at the slot
+// every few seconds, and at the tables every Config.MembershipInterval. It
+// returns why the session must end: ErrNotOwner, a fault, or the connection's
+// error; nil if ctx has ended.
 func (g *Guard) Run(ctx context.Context) error {
 	interval := min(guardInterval, g.limit/3)
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	members := time.Now().Add(g.cfg.membershipInterval())
+	slot := time.Now().Add(watchInterval)
 	for {
 		select {
 		case <-ctx.Done():
@@ -92,6 +99,10 @@ func (g *Guard) Run(ctx context.Context) error {
 		if err == nil && !time.Now().Before(members) {
 			err = g.membership(ctx)
 			members = time.Now().Add(g.cfg.membershipInterval())
+		}
+		if err == nil && !time.Now().Before(slot) {
+			err = g.watch.look(ctx)
+			slot = time.Now().Add(watchInterval)
 		}
 		if ctx.Err() != nil {
 			return nil

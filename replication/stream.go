@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pglogrepl"
@@ -38,6 +39,8 @@ type Stream struct {
 	silence time.Duration
 	heard   time.Time // when the server last said anything, while we were reading
 	closed  bool
+
+	turns atomic.Uint64
 }
 
 // newStream returns a stream that has begun at position, where the slot stands.
@@ -68,6 +71,15 @@ func (s *Stream) Received() pglogrepl.LSN { return pglogrepl.LSN(s.reporter.rece
 // goroutine may call it.
 func (s *Stream) Flushed() pglogrepl.LSN { return pglogrepl.LSN(s.reporter.flushed.Load()) }
 
+// Turns counts how often the goroutine that reads has come round. Any goroutine
+// may call it. While Run is under way it grows with each read, and however little
+// happens at least once in TurnsWithin.
+func (s *Stream) Turns() uint64 { return s.turns.Load() }
+
+// TurnsWithin is how long it may take until Turns has grown: a status update is
+// due, and the server is slow to take it.
+func (s *Stream) TurnsWithin() time.Duration { return s.reporter.interval + writeTimeout }
+
 // Run reads until ctx ends or the session breaks. It hands chunks over to out
 // in the order of the stream, and never closes it. While out is full it goes
 // on reporting to the server.
@@ -91,6 +103,7 @@ func (s *Stream) run(ctx context.Context, out chan<- *decoder.Chunk, confirmed f
 	defer release()
 	s.heard = time.Now()
 	for {
+		s.turns.Add(1)
 		if err := s.drain(ctx, out, confirmed); err != nil {
 			return s.left(ctx, err)
 		}
@@ -172,6 +185,7 @@ func (s *Stream) handOver(ctx context.Context, out chan<- *decoder.Chunk, confir
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case now := <-timer.C:
+			s.turns.Add(1)
 			if err := s.reporter.report(confirmed(), now); err != nil {
 				return err
 			}

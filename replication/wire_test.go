@@ -31,6 +31,7 @@ type wire struct {
 	mute   atomic.Bool   // does not answer CopyDone
 
 	confirmed atomic.Uint64
+	hold      atomic.Pointer[chan struct{}] // what position waits for, if set
 	stop      context.CancelFunc
 	ended     chan error
 }
@@ -62,7 +63,12 @@ func newWire(t *testing.T, cfg Config, srv Server, chunks int) *wire {
 	return w
 }
 
-func (w *wire) position() pglogrepl.LSN { return pglogrepl.LSN(w.confirmed.Load()) }
+func (w *wire) position() pglogrepl.LSN {
+	if hold := w.hold.Load(); hold != nil {
+		<-*hold
+	}
+	return pglogrepl.LSN(w.confirmed.Load())
+}
 
 // answer has the server reply whenever it is asked to, as a living one does.
 func (w *wire) answer() {
