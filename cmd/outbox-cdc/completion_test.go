@@ -63,6 +63,7 @@ func completionCases() []completionCase {
 
 // A completionDriver has a shell say what it offers behind each line.
 type completionDriver struct {
+	name    string
 	shell   string
 	options []string // of the shell, in front of a script to run
 	// script reads the script under test from its first argument and writes,
@@ -73,7 +74,7 @@ type completionDriver struct {
 }
 
 var completionDrivers = []completionDriver{
-	{shell: "bash", options: []string{"--noprofile", "--norc"}, words: bashWords, script: `
+	{name: "bash", shell: "bash", options: []string{"--noprofile", "--norc"}, words: bashWords, script: `
 source "$1"
 shift
 for line; do
@@ -85,7 +86,7 @@ for line; do
     for candidate in "${COMPREPLY[@]}"; do echo "OFFER $candidate"; done
 done
 `},
-	{shell: "fish", options: []string{"--no-config"}, script: `
+	{name: "fish", shell: "fish", options: []string{"--no-config"}, script: `
 source $argv[1]
 for line in $argv[2..]
     echo "LINE $line"
@@ -94,9 +95,15 @@ for line in $argv[2..]
     end
 end
 `},
-	// zsh completes only where somebody types, so it is given a terminal. What
-	// it offers passes through compadd.
-	{shell: "zsh", options: []string{"-f"}, script: `
+	{name: "zsh, by source", shell: "zsh", options: []string{"-f"}, script: zshDriver("compinit -u -D; source $1")},
+	{name: "zsh, from fpath", shell: "zsh", options: []string{"-f"}, script: zshDriver("fpath=(${1:h} $fpath); compinit -u -D")},
+}
+
+// zshDriver returns the script for zsh, which loads the completion with load.
+// zsh completes only where somebody types, so it is given a terminal. What it
+// offers passes through compadd.
+func zshDriver(load string) string {
+	return strings.Replace(`
 zmodload zsh/zpty
 until_line() {
     local line
@@ -109,8 +116,8 @@ until_line() {
 zpty shell zsh -f -i
 zpty -w shell "
     PS1= PROMPT_EOL_MARK=
-    autoload -Uz compinit && compinit -u -D
-    source ${(q)1}
+    autoload -Uz compinit
+    LOAD
     compadd() {
         local -a hits
         if (( ! \$@[(I)-[OAD]] )); then
@@ -133,7 +140,7 @@ for line; do
     zpty -w -n shell $'\025'
 done
 zpty -d shell
-`},
+`, "LOAD", load, 1)
 }
 
 // bashWords breaks a line as bash does, at a = too, and joins the words with
@@ -154,7 +161,7 @@ func TestCompletion(t *testing.T) {
 		}
 	}
 	for _, d := range completionDrivers {
-		t.Run(d.shell, func(t *testing.T) {
+		t.Run(d.name, func(t *testing.T) {
 			cases := completionCases()
 			lines := make([]string, len(cases))
 			for i, c := range cases {
@@ -174,7 +181,7 @@ func TestCompletion(t *testing.T) {
 // offers returns what the shell offers behind each line, in a directory, sorted.
 func (d completionDriver) offers(t *testing.T, dir string, lines []string) [][]string {
 	shell := harness.Tool(t, d.shell)
-	completion := filepath.Join(t.TempDir(), "outbox-cdc."+d.shell)
+	completion := filepath.Join(t.TempDir(), "_outbox-cdc") // as zsh wants it
 	made := execute(t, "completion", d.shell)
 	if made.code != codeOK || made.err != "" {
 		t.Fatalf("completion %s: %+v", d.shell, made)
