@@ -2,27 +2,17 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
-
-// newRegistry returns a registry with what is known of any process.
-func newRegistry() *prometheus.Registry {
-	registry := prometheus.NewRegistry()
-	build := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "outbox_cdc_build_info", Help: "1, with the version of the binary.", ConstLabels: prometheus.Labels{"version": buildVersion()},
-	})
-	build.Set(1)
-	registry.MustRegister(build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return registry
-}
 
 // listenAddress reads the address to serve on. Without a host it is on loopback
 // alone. Empty is none.
@@ -45,9 +35,45 @@ func (s *settings) listenAddress(name string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// serveHTTP serves the metrics on addr until the returned function is called.
-// An empty addr is nothing to serve on.
-func serveHTTP(addr string, registry *prometheus.Registry, log *slog.Logger) (stop func(), err error) {
+// routes are the pages that are served.
+func routes(m *monitor, registry *prometheus.Registry) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) {
+		l := m.liveness()
+		writeJSON(w, l.Alive, l)
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		r := m.readiness()
+		writeJSON(w, r.Ready, r)
+	})
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, true, m.status())
+	})
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Cache-Control", "no-store")
+		fmt.Fprint(w, m.status().page())
+	})
+	return mux
+}
+
+// writeJSON answers with value, as 200 or, if it is not good, as 503.
+func writeJSON(w http.ResponseWriter, good bool, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	if !good {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(value) // a client that has left needs no answer
+}
+
+// serveHTTP serves a handler on addr until the returned function is called. An
+// empty addr is nothing to serve on.
+func serveHTTP(addr string, handler http.Handler, log *slog.Logger) (stop func(), err error) {
 	if addr == "" {
 		return func() {}, nil
 	}
@@ -55,9 +81,11 @@ func serveHTTP(addr string, registry *prometheus.Registry, log *slog.Logger) (st
 	if err != nil {
 		return nil, usage("--http %s cannot be listened on, choose another address: %w", addr, err)
 	}
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{
+		Handler: handler, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -21,14 +21,15 @@ var (
 const (
 	firstPause = time.Second
 	lastPause  = 30 * time.Second
-	// jitter is by how much a pause may be longer or shorter, so that many
-	// processes do not come back in step.
+	// jitter is by how much a pause may be longer, so that many processes do
+	// not come back in step.
 	jitter = 0.2
 )
 
 // loop runs one session after the other, for ever once one has been up.
 type loop struct {
 	log          *slog.Logger
+	health       *health
 	startTimeout time.Duration
 	// session runs one session. It calls up when the session is up, or waits
 	// for a reason that is no fault. It returns nil if ctx ended it and
@@ -48,13 +49,16 @@ func (l *loop) run(ctx context.Context) error {
 	startedOver := false
 	for pauses := (backoff{}); ; {
 		var since time.Time // of the session being up
+		l.health.attempt()
 		err := l.session(starting, func() {
 			patience.Stop()
 			ended, since = "session ended", time.Now()
 		})
 		rule := classify(err)
+		stopped := ctx.Err() != nil && (err == nil || interrupted(ctx, err))
+		l.health.sessionEnded(endReason(rule, stopped))
 		switch {
-		case ctx.Err() != nil && (err == nil || interrupted(ctx, err)):
+		case stopped:
 			return nil
 		case err == nil || interrupted(starting, err):
 			return l.notStarted(last, err)
@@ -70,6 +74,7 @@ func (l *loop) run(ctx context.Context) error {
 		}
 		// What makes one session start over may make the next one do so too.
 		startedOver = rule.class == classStartOver
+		l.health.failed(err, pause)
 		l.log.Warn(ended, "error", err, "retry_in", pause.String())
 		if !wait(starting, pause) {
 			if ctx.Err() != nil {
@@ -104,7 +109,7 @@ func (b *backoff) after(since time.Time) time.Duration {
 	} else {
 		b.pause = min(2*b.pause, lastPause)
 	}
-	spread := 1 + jitter*(2*rand.Float64()-1)
+	spread := 1 + jitter*rand.Float64()
 	return time.Duration(float64(b.pause) * spread).Round(time.Millisecond)
 }
 

@@ -17,15 +17,21 @@ import (
 	"github.com/outbox-cdc/outbox-cdc/replication"
 )
 
+// preflightTimeout is how long the checks before a session may take: each is a
+// query of the catalogue.
+const preflightTimeout = 30 * time.Second
+
 // relay is what outlives a session. It belongs to the goroutine that runs the
 // sessions.
 type relay struct {
 	log             *slog.Logger
+	health          *health
 	source          replication.Config
 	publisher       *publisher.Publisher
 	letters         *publisher.DeadLetters // nil if poison events halt
 	pool            *decoder.Pool
 	hard            context.Context // ends when the process has to leave at once
+	crash           func()          // deferred by each goroutine
 	shutdownTimeout time.Duration
 
 	// connected says that Kafka has been reached, and that poison events can
@@ -42,15 +48,20 @@ type relay struct {
 // session runs one session. It returns nil if ctx ended it and everything was
 // left in order. up is called when it is up, or waits for the slot.
 func (r *relay) session(ctx context.Context, up func()) error {
-	if err := r.connect(ctx); err != nil {
-		return err
-	}
 	source := r.source
 	source.Streamed = r.streamed
-	source.Waiting = func(replication.Holder) { up() }
-	srv, err := replication.Preflight(ctx, source)
+	source.Waiting = func(holder replication.Holder) {
+		r.health.standby(holder.PID)
+		up()
+	}
+	source.Watch, source.HeldBack = r.health.sawSlot, r.health.isHeldBack
+	srv, err := r.preflight(ctx, source)
 	if err != nil {
-		return r.unanswered(ctx, err)
+		return err
+	}
+	r.health.sawSlot(srv.Slot)
+	if err := r.connect(ctx); err != nil {
+		return err
 	}
 	for _, warning := range srv.Warnings {
 		r.warnOnce(warning)
@@ -69,8 +80,18 @@ func (r *relay) session(ctx context.Context, up func()) error {
 	if err != nil {
 		return err
 	}
+	r.health.active(s.info)
 	up()
 	return s.run(ctx)
+}
+
+// preflight looks whether everything is right. A server that says nothing must
+// not hold up the next attempt for ever: another host of the DSN may answer.
+func (r *relay) preflight(ctx context.Context, source replication.Config) (replication.Server, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, preflightTimeout, errTooLate)
+	defer cancel()
+	srv, err := replication.Preflight(ctx, source)
+	return srv, r.unanswered(ctx, err)
 }
 
 // unansweredError is a server that said nothing until we lost patience.
@@ -83,11 +104,13 @@ func (e *unansweredError) Error() string {
 	return fmt.Sprintf("PostgreSQL at %s does not answer; check --dsn, the network, and that the server runs", e.where)
 }
 
-func (e *unansweredError) Unwrap() error { return e.cause }
+func (e *unansweredError) Unwrap() []error { return []error{replication.ErrUnreachable, e.cause} }
 
-// unanswered names the server where err says no more than that ctx has ended.
+// unanswered names the server where err says no more than that ctx has ended. A
+// fault says what was waited for until then.
 func (r *relay) unanswered(ctx context.Context, err error) error {
-	if !interrupted(ctx, err) {
+	var known *replication.Fault
+	if !interrupted(ctx, err) || errors.As(err, &known) {
 		return err
 	}
 	where := "the address of --dsn"
@@ -135,6 +158,7 @@ func (r *relay) begin(ctx context.Context, srv replication.Server, stream *repli
 	}
 	id := checkpoint.NewSession()
 	s := &session{relay: r, srv: srv, stream: stream, guard: guard, recorded: make(chan struct{})}
+	s.info = sessionInfo{id: id, pid: stream.PID(), started: time.Now(), received: stream.Received, confirmed: stream.Flushed}
 	if r.recordable {
 		s.recorder = &checkpoint.Recorder{
 			Open:   r.source.Connect,

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"log/slog"
 	"math"
 	"os"
 	"runtime/debug"
@@ -37,35 +39,56 @@ func (p *program) run(c *cli.Context) error {
 		return err
 	}
 	log, source, destination := cfg.log, cfg.source, cfg.destination
+	p.verbose = log.Enabled(c.Context, slog.LevelDebug)
 	warnConfiguration(c, func(line string) { log.Warn(line) })
 	limitMemory(destination.MaxInFlightBytes)
 
 	registry := newRegistry()
-	stopHTTP, err := serveHTTP(cfg.address, registry, log)
-	if err != nil {
-		return err
-	}
-	defer stopHTTP()
 	pub, err := publisher.New(destination, publisher.NewMetrics(registry), log)
 	if err != nil {
 		return err
 	}
 	defer pub.Close()
+	m := newMonitor(source.Slot, pub, cfg.shutdownTimeout)
+	defer context.AfterFunc(c.Context, m.health.stopping)()
+	registerProcessMetrics(registry, m)
+	stopHTTP, err := serveHTTP(cfg.address, routes(m, registry), log)
+	if err != nil {
+		return err
+	}
+	defer stopHTTP()
+	defer p.beside(m.watchdog.run)()
+	defer p.beside((&summary{log: log, interval: summaryInterval, health: m.health, progress: pub.Progress}).run)()
 	r := &relay{
-		log: log, source: source, publisher: pub, pool: decoder.NewPool(),
-		hard: p.stop.hard, shutdownTimeout: cfg.shutdownTimeout,
+		log: log, health: m.health, source: source, publisher: pub, pool: decoder.NewPool(),
+		hard: p.stop.hard, crash: p.crash, shutdownTimeout: cfg.shutdownTimeout,
 	}
 	if destination.OnPoison == publisher.PolicyDeadLetter {
 		r.letters = publisher.NewDeadLetters(source.Connect, source.Tables[0].Schema, source.Slot)
 		defer r.letters.Close()
 	}
 	log.Info("started", "version", buildVersion(), "slot", source.Slot, "publication", source.Publication, "tables", r.tables())
-	sessions := loop{log: log, startTimeout: cfg.startTimeout, session: r.session}
+	sessions := loop{log: log, health: m.health, startTimeout: cfg.startTimeout, session: r.session}
 	if err := sessions.run(c.Context); err != nil {
 		return err
 	}
 	log.Info("stopped")
 	return nil
+}
+
+// beside runs f until the returned function is called, which waits for it.
+func (p *program) beside(f func(ctx context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer p.crash()
+		f(ctx)
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
 }
 
 // Memory beside the events in flight: connections, buffers, the program itself.

@@ -34,6 +34,7 @@ type session struct {
 	stream   *replication.Stream
 	guard    *replication.Guard
 	recorder *checkpoint.Recorder // nil without gap detection
+	info     sessionInfo
 
 	// confirmed is how far everything is acknowledged. The publisher moves it.
 	confirmed checkpoint.Position
@@ -63,9 +64,9 @@ func (s *session) run(stop context.Context) error {
 	published := make(chan struct{})
 
 	var late error
-	g.Go(func() error { return s.guard.Run(beside) })
-	g.Go(func() error { return s.keepRecord(beside) })
-	g.Go(func() error {
+	g.Go(s.guarded(func() error { return s.guard.Run(beside) }))
+	g.Go(s.guarded(func() error { return s.keepRecord(beside) }))
+	g.Go(s.guarded(func() error {
 		err := s.publisher.Run(publishing, s.events(entries))
 		if err == nil {
 			// What is acknowledged can be confirmed as soon as there is a
@@ -79,8 +80,8 @@ func (s *session) run(stop context.Context) error {
 			return nil
 		}
 		return err
-	})
-	g.Go(func() error {
+	}))
+	g.Go(s.guarded(func() error {
 		if err := s.read(ctx, stop, entries); err != nil || ctx.Err() != nil {
 			return err
 		}
@@ -88,7 +89,7 @@ func (s *session) run(stop context.Context) error {
 		timer := time.AfterFunc(s.shutdownTimeout, func() { giveUp(errShutdownTimeout) })
 		defer timer.Stop()
 		return s.finish(ctx, published)
-	})
+	}))
 	err := g.Wait()
 	s.memory.Confirmed(s.toConfirm())
 	switch {
@@ -103,11 +104,21 @@ func (s *session) run(stop context.Context) error {
 	return err
 }
 
+// guarded has a panic of f, which runs in a goroutine of its own, end the
+// process with one line.
+func (r *relay) guarded(f func() error) func() error {
+	return func() error {
+		defer r.crash()
+		return f()
+	}
+}
+
 // read hands the stream over to the publisher until stop, or the session, ends.
 func (s *session) read(ctx, stop context.Context, entries chan<- *decoder.Chunk) error {
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(stop, cancel)()
+	defer s.health.reads(reader{turns: s.stream.Turns, within: s.stream.TurnsWithin()})()
 	return s.stream.Run(reading, entries, s.toConfirm)
 }
 
