@@ -19,24 +19,24 @@ func shells() []shell {
 	return []shell{
 		{
 			name: "bash",
-			where: "With the package bash-completion, the script belongs into ~/.local/share/bash-completion/completions/outbox-cdc, " +
-				"or for all users into /usr/share/bash-completion/completions/outbox-cdc. " +
-				"Without it, put source <(outbox-cdc completion bash) into ~/.bashrc.",
-			example: "outbox-cdc completion bash > ~/.local/share/bash-completion/completions/outbox-cdc",
+			where: "As root, put the script where the example does, or for yourself alone into " +
+				"~/.local/share/bash-completion/completions/outbox-cdc. Both need the package bash-completion. " +
+				`Without it, put eval "$(outbox-cdc completion bash)" into ~/.bashrc.`,
+			example: "outbox-cdc completion bash > /usr/share/bash-completion/completions/outbox-cdc",
 			write:   writeBash,
 		},
 		{
 			name: "zsh",
-			where: "The script belongs into a file named _outbox-cdc in a directory of $fpath. " +
-				"Or put source <(outbox-cdc completion zsh) into ~/.zshrc, behind compinit.",
+			where: "As root, put the script where the example does, or for yourself alone into a file named _outbox-cdc in " +
+				"a directory of $fpath. Or put source <(outbox-cdc completion zsh) into ~/.zshrc, behind compinit.",
 			example: "outbox-cdc completion zsh > /usr/local/share/zsh/site-functions/_outbox-cdc",
 			write:   writeZsh,
 		},
 		{
 			name: "fish",
-			where: "The script belongs into ~/.config/fish/completions/outbox-cdc.fish, " +
-				"or for all users into /etc/fish/completions/outbox-cdc.fish.",
-			example: "outbox-cdc completion fish > ~/.config/fish/completions/outbox-cdc.fish",
+			where: "As root, put the script where the example does, or for yourself alone into " +
+				"~/.config/fish/completions/outbox-cdc.fish.",
+			example: "outbox-cdc completion fish > /etc/fish/completions/outbox-cdc.fish",
 			write:   writeFish,
 		},
 	}
@@ -48,7 +48,10 @@ func (p *program) completionCommand() *cli.Command {
 		Usage:       "print a script that completes commands, flags and values in a shell",
 		Description: "The script belongs to this version of the binary: make it again after an upgrade.",
 		Action: func(c *cli.Context) error {
-			return usage("name a shell: bash, zsh or fish, got %q; see %s --help", c.Args().First(), c.Command.HelpName)
+			if c.NArg() == 0 {
+				return usage("name a shell: bash, zsh or fish; see %s --help", c.Command.HelpName)
+			}
+			return usage("unknown shell %q, name bash, zsh or fish; see %s --help", c.Args().First(), c.Command.HelpName)
 		},
 	}
 	for _, s := range shells() {

@@ -153,6 +153,21 @@ func bashWords(line string) string {
 	return line
 }
 
+func TestCompletionForNoShell(t *testing.T) {
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"completion"}, "name a shell: bash, zsh or fish; see outbox-cdc completion --help"},
+		{[]string{"completion", "tcsh"}, `unknown shell "tcsh", name bash, zsh or fish; see outbox-cdc completion --help`},
+		{[]string{"completion", "bash", "zsh"}, `unexpected argument "zsh"; see outbox-cdc completion bash --help`},
+	} {
+		if got, want := execute(t, tc.args...), (outcome{code: codeUsage, err: "outbox-cdc: " + tc.want + "\n"}); got != want {
+			t.Errorf("%q: got %+v, want %+v", tc.args, got, want)
+		}
+	}
+}
+
 func TestCompletion(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"ca.pem", "client.pem"} {
