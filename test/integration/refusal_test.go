@@ -3,9 +3,13 @@
 package integration
 
 import (
+	"context"
+	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/outbox-cdc/outbox-cdc/test/harness"
 )
@@ -15,85 +19,139 @@ const (
 	exitUsage    = 2
 	exitPostgres = 4
 	exitKafka    = 5
+	exitHalted   = 8
 	exitDenied   = 9
 )
 
 // passwords must never be printed.
 const rightPassword, wrongPassword = "correct horse", "battery staple"
 
+// soon is how long the relay may take to find out that waiting is of no use.
+const soon = 5 * time.Second
+
 // refusal is a start that the relay has to refuse.
 type refusal struct {
 	name string
-	// spoil is executed in the database first, restore before the oracle looks
-	// at it.
-	spoil, restore string
-	flags          func(*outbox) []string
-	code           int
-	texts          []string // in the line for the operator
+	// spoil is executed in the database first, restore afterwards.
+	spoil, restore []string
+	// flags are added to those that lead the relay to the outbox. What they
+	// need is made here, and undone when the case ends.
+	flags func(*outbox) []string
+	code  int
+	texts []string // in the line for the operator
+	// waits says that the relay tries again until --start-timeout, which is a
+	// second. All else has to be said soon.
+	waits bool
 }
 
-// refusals are all that can be wrong with servers that are there.
-var refusals = []refusal{
+// args are flags that do not depend on the outbox.
+func args(flags ...string) func(*outbox) []string {
+	return func(*outbox) []string { return flags }
+}
+
+// TestRefusal starts the relay on what is not as it was told: one line that
+// names the thing and the remedy, an exit code, and nothing published or
+// confirmed, though a row is waiting. When all is right again, the row is
+// published.
+//
+// Behaviours: S9
+func TestRefusal(t *testing.T) {
+	pg := harness.NewPostgres(t, harness.PostgresConfig{
+		TLS: true, HBA: []string{"host all guarded 127.0.0.1/32 scram-sha-256", "host all banned 127.0.0.1/32 reject"},
+	})
+	for _, role := range []string{
+		"guarded LOGIN SUPERUSER PASSWORD '" + rightPassword + "'", "banned LOGIN SUPERUSER", "unconnected LOGIN REPLICATION", "bare LOGIN",
+	} {
+		if err := pg.Exec(t.Context(), "postgres", "CREATE ROLE "+role); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := newOutbox(t, outboxConfig{postgres: pg})
+	o.insert(1)
+	for _, c := range slices.Concat(processRefusals, postgresRefusals, slotRefusals, tableRefusals) {
+		t.Run(c.name, func(t *testing.T) {
+			o.t = t
+			c.check(t, o)
+		})
+	}
+	o.t = t
+	o.start("--dsn", o.as(url.UserPassword("guarded", rightPassword)))
+	o.insert(1)
+	o.awaitDrained()
+	o.verify()
+}
+
+// check has the relay refuse to start.
+func (c refusal) check(t *testing.T, o *outbox) {
+	for _, sql := range c.spoil {
+		o.exec(sql)
+	}
+	var flags []string
+	if c.flags != nil {
+		flags = c.flags(o)
+	}
+	if c.waits {
+		flags = append(flags, "--start-timeout", "1s")
+	}
+	before := o.confirmed()
+	begun := time.Now()
+	r := o.launch(flags...)
+	r.expectExit(patience, c.code, c.texts...)
+	if took := time.Since(begun); took > soon {
+		t.Errorf("it took %s, want at most %s", took, soon)
+	}
+	for _, password := range []string{wrongPassword, url.QueryEscape(wrongPassword), url.PathEscape(wrongPassword)} {
+		if strings.Contains(r.Stderr(), password) {
+			t.Errorf("the password is printed:\n%s", r.Stderr())
+		}
+	}
+	if trace := "goroutine "; strings.Contains(r.Stderr(), trace) {
+		t.Errorf("a stack trace is printed:\n%s", r.Stderr())
+	}
+	if now := o.confirmed(); now != before {
+		t.Errorf("the slot was confirmed up to %s, before %s", now, before)
+	}
+	if n := o.held(); n != 0 {
+		t.Errorf("the topics hold %d records and markers, want none", n)
+	}
+	for _, sql := range c.restore {
+		o.exec(sql)
+	}
+}
+
+// as is the connection string of another role.
+func (o *outbox) as(user *url.Userinfo) string {
+	return o.pg.DSNVia(o.pg.Addr(), user, o.database)
+}
+
+// processRefusals are what is wrong outside the database.
+var processRefusals = []refusal{
 	{
-		name:  "database server unreachable",
-		flags: func(o *outbox) []string { return []string{"--dsn", o.nowhere(), "--start-timeout", "2s"} },
-		code:  exitPostgres, texts: []string{"127.0.0.1"},
+		name: "address of --http taken",
+		flags: func(o *outbox) []string {
+			listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+			if err != nil {
+				o.t.Fatal(err)
+			}
+			o.t.Cleanup(func() { listener.Close() })
+			return []string{"--http", listener.Addr().String()}
+		},
+		code: exitUsage, texts: []string{"--http 127.0.0.1:", "choose another address", "in use"},
 	},
 	{
-		name:  "wrong password",
-		flags: func(o *outbox) []string { return []string{"--dsn", o.guarded(wrongPassword)} },
-		code:  exitDenied, texts: []string{"guarded", "password"},
-	},
-	{
-		name:  "database missing",
-		flags: func(o *outbox) []string { return []string{"--dsn", o.pg.DSN("nowhere")} },
-		code:  exitUsage, texts: []string{"nowhere"},
-	},
-	{
-		name:  "slot missing",
-		flags: func(*outbox) []string { return []string{"--slot", "other"} },
-		code:  exitGap, texts: []string{`"other"`, "outbox-cdc slot create"},
-	},
-	{
-		name:  "slot of another plugin",
-		flags: func(o *outbox) []string { return []string{"--slot", o.ledger.slot} },
-		code:  exitUsage, texts: []string{"test_decoding", "pgoutput", "outbox-cdc slot create"},
-	},
-	{
-		name:  "publication missing",
-		flags: func(*outbox) []string { return []string{"--publication", "other"} },
-		code:  exitUsage, texts: []string{`"other"`, "outbox-cdc publication create"},
-	},
-	{
-		name:  "publication dropped",
-		spoil: "DROP PUBLICATION outbox_cdc",
-		code:  exitUsage, texts: []string{`"outbox_cdc"`, "outbox-cdc publication create"},
-	},
-	{
-		name:  "publication without inserts",
-		spoil: "ALTER PUBLICATION outbox_cdc SET (publish = 'update')",
-		code:  exitUsage, texts: []string{`"outbox_cdc"`, "ALTER PUBLICATION"},
-	},
-	{
-		name:  "table missing",
-		flags: func(*outbox) []string { return []string{"--table", "public.other"} },
-		code:  exitUsage, texts: []string{`"other"`, "outbox-cdc init", "--table"},
-	},
-	{
-		name:  "table not published",
-		spoil: "ALTER PUBLICATION outbox_cdc DROP TABLE outbox_events",
-		code:  exitUsage, texts: []string{`"outbox_events"`, "outbox-cdc publication create"},
-	},
-	{
-		name:    "column missing",
-		spoil:   "ALTER TABLE outbox_events RENAME COLUMN payload TO body",
-		restore: "ALTER TABLE outbox_events RENAME COLUMN body TO payload",
-		code:    exitUsage, texts: []string{`"outbox_events"`, "payload"},
+		name:  "address of --http somebody else's",
+		flags: args("--http", "192.0.2.1:9464"),
+		code:  exitUsage, texts: []string{"--http 192.0.2.1:9464", "choose another address"},
 	},
 	{
 		name:  "brokers unreachable",
-		flags: func(*outbox) []string { return []string{"--brokers", "127.0.0.1:1", "--start-timeout", "2s"} },
-		code:  exitKafka, texts: []string{"127.0.0.1:1"},
+		flags: args("--brokers", "127.0.0.1:1"), waits: true,
+		code: exitKafka, texts: []string{"127.0.0.1:1"},
+	},
+	{
+		name:  "brokers and database unreachable",
+		flags: func(o *outbox) []string { return []string{"--brokers", "127.0.0.1:1", "--dsn", o.nowhere()} }, waits: true,
+		code: exitPostgres, texts: []string{"127.0.0.1"},
 	},
 }
 
@@ -104,64 +162,13 @@ func (o *outbox) nowhere() string {
 	return o.pg.DSNVia(proxy.Addr(), superuser, o.database)
 }
 
-// guarded is the connection string of the role that needs a password.
-func (o *outbox) guarded(password string) string {
-	return o.pg.DSNVia(o.pg.Addr(), url.UserPassword("guarded", password), o.database)
-}
-
-// TestRefusal starts the relay on what is not as it was told: one line that
-// names the thing and the remedy, an exit code, and nothing published or
-// confirmed, though a row is waiting.
-func TestRefusal(t *testing.T) {
-	pg := harness.NewPostgres(t, harness.PostgresConfig{HBA: []string{"host all guarded 127.0.0.1/32 scram-sha-256"}})
-	if err := pg.Exec(t.Context(), "postgres", "CREATE ROLE guarded LOGIN SUPERUSER PASSWORD '"+rightPassword+"'"); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range refusals {
-		t.Run(c.name, func(t *testing.T) {
-			o := newOutbox(t, outboxConfig{postgres: pg})
-			o.insert(1)
-			if c.spoil != "" {
-				o.exec(c.spoil)
-			}
-			before := o.confirmed()
-			var flags []string
-			if c.flags != nil {
-				flags = c.flags(o)
-			}
-			r := o.launch(flags...)
-			r.expectExit(patience, c.code, c.texts...)
-			if strings.Contains(r.Stderr(), wrongPassword) || strings.Contains(r.Stderr(), url.QueryEscape(wrongPassword)) {
-				t.Errorf("the password is printed:\n%s", r.Stderr())
-			}
-			if now := o.confirmed(); now != before {
-				t.Errorf("the slot was confirmed up to %s, before %s", now, before)
-			}
-			if n := o.held(); n != 0 {
-				t.Errorf("the topics hold %d records and markers, want none", n)
-			}
-			if c.restore != "" {
-				o.exec(c.restore)
-			}
-			o.verifyExcept(exceptions{incomplete: "the relay refused to start"})
-		})
-	}
-	t.Run("nothing wrong", func(t *testing.T) {
-		o := newOutbox(t, outboxConfig{postgres: pg})
-		o.insert(1)
-		o.start("--dsn", o.guarded(rightPassword))
-		o.awaitDrained()
-		o.verify()
-	})
-}
-
 // TestRefusalOfAServerThatDoesNotDecode has init and run find a server without
 // wal_level = logical.
 func TestRefusalOfAServerThatDoesNotDecode(t *testing.T) {
 	pg := harness.NewPostgres(t, harness.PostgresConfig{Settings: map[string]string{"wal_level": "replica"}})
 	env := []string{"OUTBOX_CDC_DSN=" + pg.DSN("postgres"), "OUTBOX_CDC_BROKERS=" + harness.SharedKafka(t, 1).Addrs()[0]}
-	for _, command := range [][]string{{"init"}, {"run", "--on-poison", "halt"}} {
-		result := harness.RunRelay(t, env, command...)
+	for _, command := range []string{"init", "run"} {
+		result := harness.RunRelay(t, env, command)
 		expectFailure(t, result, exitUsage, "wal_level", "replica", "ALTER SYSTEM SET wal_level = logical")
 	}
 	tables, err := harness.QueryValue[int](t.Context(), pg, "postgres", "SELECT count(*)::int FROM pg_tables WHERE schemaname = 'public'")
