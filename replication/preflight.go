@@ -89,42 +89,6 @@ func (p *preflight) server(ctx context.Context) error {
 	return nil
 }
 
-// replication tries a replication connection: attributes of the role do not
-// tell the truth on every service.
-func (p *preflight) replication(ctx context.Context) error {
-	conn, err := p.cfg.connectReplication(ctx, p.srv.endpoint, p.srv.WALSenderTimeout, nil)
-	if isCode(err, "53300") {
-		return p.noWalsender(ctx, err)
-	}
-	if err != nil {
-		return err
-	}
-	defer conn.leave()
-	system, err := pglogrepl.IdentifySystem(ctx, conn.PgConn)
-	if isCode(err, "42601") {
-		// A pooler that ignores what was asked for at the start, and a server
-		// behind it that takes the command for SQL.
-		return poolerFault(p.srv.endpoint.address).because(err)
-	}
-	if err != nil {
-		return fmt.Errorf("identify the server: %w", err)
-	}
-	p.srv.SystemID, p.srv.Timeline, p.srv.WALEnd = system.SystemID, system.Timeline, system.XLogPos
-	return nil
-}
-
-// noWalsender says who has the walsenders. They come back, so it is waited
-// for.
-func (p *preflight) noWalsender(ctx context.Context, cause error) error {
-	var limit, holders string
-	err := p.conn.QueryRow(ctx, `SELECT current_setting('max_wal_senders'),
-  (SELECT coalesce(string_agg(format('%s (pid %s)', application_name, pid), ', ' ORDER BY pid), 'nobody that this user may see') FROM pg_stat_replication)`).Scan(&limit, &holders)
-	if err != nil {
-		return cause
-	}
-	return fault(ErrUnreachable, "every walsender of the server is taken (max_wal_senders = %s: %s); end one that is not needed, or raise the limit and restart the server", limit, holders)
-}
-
 // tables resolves the tables and finds their columns.
 func (p *preflight) tables(ctx context.Context) error {
 	if p.cfg.Streamed != nil {
