@@ -47,7 +47,7 @@ const (
   coalesce(s.wal_status, ''), coalesce(to_jsonb(s)->>'invalidation_reason', ''),
   coalesce(s.restart_lsn, '0/0')::text, coalesce(s.confirmed_flush_lsn, '0/0')::text, (w.lsn IS NULL)::text,
   coalesce((w.lsn - s.confirmed_flush_lsn)::bigint, 0)::text, coalesce((w.lsn - s.restart_lsn)::bigint, 0)::text,
-  coalesce(s.safe_wal_size::text, ''), coalesce(age(coalesce(s.catalog_xmin, s.xmin)), 0)::text,
+  coalesce(CASE WHEN s.restart_lsn IS NOT NULL THEN s.safe_wal_size::text END, ''), coalesce(age(coalesce(s.catalog_xmin, s.xmin)), 0)::text,
   w.standby::text, to_jsonb(clock_timestamp())#>>'{}'
 FROM pg_replication_slots s, `
 	slotColumns = slotRows + `(SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END, pg_is_in_recovery()) w(lsn, standby)`

@@ -18,20 +18,25 @@ import (
 type shop struct {
 	t    *testing.T
 	conn *pgx.Conn // the owner's
+	dsn  string
 	slot string
 }
 
 func newShop(t *testing.T) *shop {
 	t.Helper()
-	server := harness.SharedPostgres(t)
+	return newShopOn(t, harness.SharedPostgres(t))
+}
+
+func newShopOn(t *testing.T, server *harness.Postgres) *shop {
+	t.Helper()
 	database := harness.NewDatabase(t, server)
 	conn, err := server.Connect(t.Context(), database)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close(context.Background()) })
-	s := &shop{t: t, conn: conn, slot: harness.Name(t)}
-	t.Setenv("OUTBOX_CDC_DSN", server.DSN(database))
+	s := &shop{t: t, conn: conn, dsn: server.DSN(database), slot: harness.Name(t)}
+	t.Setenv("OUTBOX_CDC_DSN", s.dsn)
 	t.Setenv("OUTBOX_CDC_SLOT", s.slot)
 	return s
 }

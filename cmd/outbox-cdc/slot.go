@@ -82,7 +82,7 @@ func (v slotJSON) safe() string {
 	switch {
 	case v.SafeWALBytes != nil:
 		return sizeOf(*v.SafeWALBytes)
-	case v.WALStatus == "lost" || v.WALStatus == "":
+	case v.WALStatus == "lost" || v.WALStatus == "": // it keeps nothing
 		return "-"
 	}
 	return "unlimited"
