@@ -70,12 +70,12 @@ func TestReadinessNamesEveryProblem(t *testing.T) {
 	h := newHealth()
 	h.active(sessionInfo{id: "one"})
 	h.failed(errors.New("server\naway"), time.Minute)
-	troubles := []publisher.Trouble{{Reason: "topic stands still", Remedy: "create it"}, {Reason: "no leader"}}
+	troubles := []publisher.Trouble{{Topic: "orders", Reason: `topic "orders" is unknown`, Remedy: "create it"}, {Topic: "orders", Partition: new(int32), Reason: "no leader"}, {Reason: "no broker"}}
 	got := judge(h.situation(), troubles)
-	if got.Ready || len(got.Problems) != 4 || got.Reason != got.Problems[0] {
-		t.Fatalf("got %+v, want not ready and four problems", got)
+	if got.Ready || len(got.Problems) != 5 || got.Reason != got.Problems[0] {
+		t.Fatalf("got %+v, want not ready and five problems", got)
 	}
-	for i, want := range []string{"no session since", "server; away", "topic stands still; create it (since", "no leader (since"} {
+	for i, want := range []string{"no session since", "server; away", `topic "orders" is unknown; create it (since`, `topic "orders", partition 0: no leader (since`, "no broker (since"} {
 		if !strings.HasPrefix(got.Problems[i], want) {
 			t.Errorf("problem %d is %q, want %q", i, got.Problems[i], want)
 		}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/outbox-cdc/outbox-cdc/publisher"
@@ -76,6 +78,13 @@ func judge(now situation, troubles []publisher.Trouble) readiness {
 // troubleLine is a trouble on Kafka's side as one line.
 func troubleLine(t publisher.Trouble) string {
 	line := oneLine(t.Reason)
+	switch {
+	case t.Topic == "" || strings.Contains(line, strconv.Quote(t.Topic)):
+	case t.Partition == nil:
+		line = fmt.Sprintf("topic %q: %s", t.Topic, line)
+	default:
+		line = fmt.Sprintf("topic %q, partition %d: %s", t.Topic, *t.Partition, line)
+	}
 	if t.Remedy != "" {
 		line += "; " + oneLine(t.Remedy)
 	}
