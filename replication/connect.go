@@ -170,9 +170,10 @@ func parseDSN(dsn string) (*pgx.ConnConfig, error) {
 	if !ok {
 		reason = "it is malformed"
 	}
-	if !strings.HasPrefix(reason, "failed to configure TLS") {
-		reason, _, _ = strings.Cut(reason, " (")
+	if why, ok := strings.CutPrefix(reason, "failed to configure TLS ("); ok {
+		return nil, fmt.Errorf("--dsn asks for TLS that cannot be set up; check sslmode, sslrootcert, sslcert and sslkey in it: %s", oneLine(errors.New(strings.TrimSuffix(why, ")"))))
 	}
+	reason, _, _ = strings.Cut(reason, " (")
 	return nil, fmt.Errorf("--dsn must be a connection URL with special characters percent-encoded, or a libpq keyword string: %s", oneLine(errors.New(reason)))
 }
 

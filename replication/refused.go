@@ -26,13 +26,31 @@ func connectFault(ctx context.Context, cc *pgx.ConnConfig, err error) error {
 		err = unwrapped.Unwrap()
 	}
 	var verdict *Fault
-	for _, attempt := range attempts(err) {
+	made := attempts(err)
+	for _, attempt := range made {
 		f := attemptFault(cc, attempt)
 		if verdict == nil || verdict.Kind != ErrUnreachable || f.Kind == ErrUnreachable || endsAttempts(attempt) {
 			verdict = f
 		}
 	}
+	if len(made) == 1 {
+		err = reason(err)
+	}
 	return verdict.because(err)
+}
+
+// reason returns what went wrong in the only attempt, without the address,
+// which is known.
+func reason(err error) error {
+	var refused *pgconn.PgError
+	var network *net.OpError
+	switch {
+	case errors.As(err, &refused):
+		return refused
+	case errors.As(err, &network):
+		return network
+	}
+	return err
 }
 
 // attempts takes a joined error apart.

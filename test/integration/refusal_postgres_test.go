@@ -102,7 +102,7 @@ var postgresRefusals = []refusal{
 		flags: func(o *outbox) []string {
 			return []string{"--dsn", withTLS(o.pg.DSN(o.database), "verify-ca", "nowhere.pem")}
 		},
-		code: exitUsage, texts: []string{"--dsn", "nowhere.pem"},
+		code: exitUsage, texts: []string{"--dsn asks for TLS", "sslrootcert", "nowhere.pem"},
 	},
 	{
 		name:  "setting that does not exist",
