@@ -31,6 +31,7 @@ type slotWatch struct {
 	waiting time.Time
 	at      pglogrepl.LSN
 	said    bool
+	blind   bool // the role may not ask
 }
 
 // look asks for the state of the slot and passes it on. A slot that has become
@@ -75,6 +76,14 @@ func (w *slotWatch) say(held string) {
 func (w *slotWatch) heldBack(ctx context.Context, slot Slot, now time.Time) (string, error) {
 	var event string
 	err := w.guard.conn.QueryRow(ctx, `SELECT coalesce((SELECT wait_event FROM pg_stat_activity WHERE pid = $1), '')`, w.guard.pid).Scan(&event)
+	if isCode(err, "42501") {
+		if !w.blind {
+			w.blind = true
+			w.guard.cfg.log().Warn("a server that holds the slot back will not be noticed", "slot", slot.Name,
+				"reason", explain(ctx, w.guard.conn, err).Error())
+		}
+		return "", nil
+	}
 	if err != nil {
 		return "", fmt.Errorf("ask what the walsender of slot %q waits for: %w", slot.Name, err)
 	}
