@@ -113,11 +113,13 @@ func commitMessage(tx transaction) []byte {
 	return binary.BigEndian.AppendUint64(b, uint64(tx.at.UnixMicro()-pgEpoch))
 }
 
-func relationMessage() []byte {
-	columns := []struct {
-		name string
-		oid  uint32
-	}{{"id", 2950}, {"aggregate_type", 25}, {"aggregate_id", 25}, {"event_type", 25}, {"payload", 3802}, {"metadata", 3802}}
+type column struct {
+	name string
+	oid  uint32
+}
+
+func relationMessage(more ...column) []byte {
+	columns := append([]column{{"id", 2950}, {"aggregate_type", 25}, {"aggregate_id", 25}, {"event_type", 25}, {"payload", 3802}, {"metadata", 3802}}, more...)
 	b := binary.BigEndian.AppendUint32([]byte{'R'}, 1)
 	b = append(b, "public\x00outbox_events\x00d"...)
 	b = binary.BigEndian.AppendUint16(b, uint16(len(columns)))
@@ -129,8 +131,8 @@ func relationMessage() []byte {
 	return b
 }
 
-func insertMessage(e event) []byte {
-	values := []any{e.id, e.aggregateType, e.aggregateID, e.eventType, e.payload, e.metadata}
+func insertMessage(e event, more ...any) []byte {
+	values := append([]any{e.id, e.aggregateType, e.aggregateID, e.eventType, e.payload, e.metadata}, more...)
 	b := binary.BigEndian.AppendUint32([]byte{'I'}, 1)
 	b = binary.BigEndian.AppendUint16(append(b, 'N'), uint16(len(values)))
 	for _, v := range values {

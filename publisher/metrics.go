@@ -13,12 +13,15 @@ import (
 type Metrics struct {
 	pending      prometheus.Gauge
 	inFlight     prometheus.Gauge
+	held         prometheus.Gauge
+	received     prometheus.Counter
 	published    prometheus.Counter
 	recognised   prometheus.Counter
 	failed       prometheus.Counter
 	deadLetters  *prometheus.CounterVec
 	errors       *prometheus.CounterVec
 	acquisitions *prometheus.CounterVec
+	latency      prometheus.Histogram
 	commitToAck  prometheus.Histogram
 	confirmed    prometheus.Gauge
 }
@@ -36,6 +39,12 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "outbox_cdc_in_flight_bytes", Help: "Memory held by events that are not yet acknowledged.",
 		}),
+		held: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "outbox_cdc_in_flight_events", Help: "Events that are queued or under way.",
+		}),
+		received: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "outbox_cdc_events_decoded_total", Help: "Events received from the slot, those that come again after a restart included.",
+		}),
 		published: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "outbox_cdc_events_published_total", Help: "Events that the brokers acknowledged.",
 		}),
@@ -51,6 +60,10 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		acquisitions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "outbox_cdc_partitions_acquired_total", Help: "Acquisitions of a partition, by how exact they are.",
 		}, []string{"mode"}),
+		latency: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "outbox_publish_latency_seconds", Help: "Time from created_at, or the commit where that is not a timestamptz, to the acknowledgement.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
+		}),
 		commitToAck: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "outbox_cdc_commit_to_ack_seconds", Help: "Time from the commit of an event, by the database's clock, to its acknowledgement, by ours.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
@@ -59,15 +72,18 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Name: "outbox_cdc_confirmed_lsn", Help: "Position in the write-ahead log up to which everything is acknowledged.",
 		}),
 	}
-	r.MustRegister(m.pending, m.failed, m.inFlight, m.published, m.recognised, m.deadLetters, m.errors, m.acquisitions, m.commitToAck, m.confirmed)
+	r.MustRegister(m.pending, m.failed, m.inFlight, m.held, m.received, m.published, m.recognised, m.deadLetters, m.errors, m.acquisitions,
+		m.latency, m.commitToAck, m.confirmed)
 	return m
 }
 
 // acknowledged counts the records of a batch.
 func (m *Metrics) acknowledged(records []record, at time.Time) {
 	now := at.UnixMicro()
-	for _, r := range records {
+	for i := range records {
+		r := &records[i]
 		m.commitToAck.Observe(float64(now-r.position.CommitTime) / 1e6)
+		m.latency.Observe(float64(now-createdAt(r)) / 1e6)
 	}
 	m.published.Add(float64(len(records)))
 }
@@ -82,6 +98,7 @@ func (m *Metrics) setAside(reason Reason) {
 func (m *Metrics) standing(s *session, confirmed checkpoint.Mark) {
 	m.pending.Set(float64(s.tracker.Pending()))
 	m.inFlight.Set(float64(s.held))
+	m.held.Set(float64(s.records))
 	m.confirmed.Set(float64(confirmed.LSN))
 }
 
@@ -89,4 +106,5 @@ func (m *Metrics) standing(s *session, confirmed checkpoint.Mark) {
 func (m *Metrics) nothing() {
 	m.pending.Set(0)
 	m.inFlight.Set(0)
+	m.held.Set(0)
 }

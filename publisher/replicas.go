@@ -111,7 +111,11 @@ func (s *session) lookIntoShortage(p *partition, refused error) {
 		short := s.cluster.shortOf(s.ctx, p.topic.name, p.id, refused)
 		<-s.lookups
 		s.report(func() {
-			if p.generation == generation && p.blamed {
+			switch {
+			case p.generation != generation || !p.blamed:
+			case short.needed > 0 && short.inSync >= short.needed:
+				p.lookedInto = time.Time{} // the broker that was asked lags behind
+			default:
 				s.troubled(p, "partition has too few replicas in sync", short, time.Now())
 			}
 		})

@@ -228,6 +228,7 @@ func (s *session) receive(chunk *decoder.Chunk, ok bool) {
 		s.closed = true
 		return
 	}
+	events := 0
 	for i := range chunk.Entries {
 		if s.err != nil {
 			break
@@ -236,9 +237,11 @@ func (s *session) receive(chunk *decoder.Chunk, ok bool) {
 		if e.Marker != 0 {
 			s.mark(checkpoint.Mark{LSN: e.Marker, CommitTime: e.CommitTime})
 		} else {
+			events++
 			s.admit(e.Row, e.Position)
 		}
 	}
+	s.metrics.received.Add(float64(events))
 	chunk.Release()
 }
 
