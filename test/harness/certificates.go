@@ -28,6 +28,7 @@ type Certificates struct {
 
 	dir            string
 	serverKeyStore string // key and certificate in one file
+	authority      *authority
 }
 
 // clientName is the common name in the client's certificate.
@@ -49,6 +50,7 @@ func NewCertificates() (*Certificates, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.authority = ca
 	other, err := newAuthority()
 	if err != nil {
 		return nil, err
@@ -70,6 +72,10 @@ func NewCertificates() (*Certificates, error) {
 	}
 	return c, nil
 }
+
+// Renew makes another certificate and key for the client of Cert and Key, as
+// before one expires.
+func (c *Certificates) Renew() (cert, key []byte, err error) { return c.authority.issue(clientName) }
 
 func (c *Certificates) remove() error { return removeTemp(c.dir) }
 

@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -14,12 +15,15 @@ import (
 // transactionalIDs are those that the relay uses.
 const transactionalIDs = "outbox-cdc."
 
-// secureBroker starts a broker that knows two users: fencer may use the
-// transactional ids, simple may not. A certificate makes a third, client.
+// secureBroker starts a broker that knows three users: fencer may use the
+// transactional ids, simple may not, least may nothing at all. A certificate makes
+// a fourth, client.
 func secureBroker(t *testing.T) *harness.Kafka {
 	t.Helper()
 	k := harness.NewKafka(t, harness.KafkaConfig{
-		Users:      []harness.User{{Name: "fencer", Password: "secret"}, {Name: "simple", Password: "secret"}},
+		Users: []harness.User{
+			{Name: "fencer", Password: "secret"}, {Name: "simple", Password: "secret"}, {Name: "least", Password: "secret"},
+		},
 		Properties: map[string]string{"replica.lag.time.max.ms": "1000"},
 	})
 	allow := func(user string, on harness.Resource, rights ...kadm.ACLOperation) {
@@ -66,14 +70,15 @@ func (o *outbox) certified() []string {
 // TestKafkaSecurity publishes to a broker that asks for encryption, for a login
 // in every form, and for rights, and does with less of them.
 //
-// Behaviours: K10
+// Behaviours: K10, K11
 func TestKafkaSecurity(t *testing.T) {
 	k := secureBroker(t)
 	t.Run("logins", func(t *testing.T) { testLogins(t, k) })
-	t.Run("refused", func(t *testing.T) { testRefusedLogins(t, k) })
 	t.Run("no READ", func(t *testing.T) { testNoRead(t, k) })
 	t.Run("no transactional id", func(t *testing.T) { testNoTransactionalID(t, k) })
 	t.Run("no WRITE", func(t *testing.T) { testNoWrite(t, k) })
+	t.Run("least rights", func(t *testing.T) { testLeastRights(t, k) })
+	t.Run("certificate renewed", func(t *testing.T) { testCertificateRenewed(t, k) }) // restarts the broker
 }
 
 // testLogins publishes exactly with each kind of login.
@@ -97,37 +102,6 @@ func testLogins(t *testing.T, k *harness.Kafka) {
 	r := o.start(o.certified()...)
 	o.awaitDrained()
 	r.stop()
-	o.verify()
-}
-
-// testRefusedLogins ends with exit code 9 where waiting is of no use.
-func testRefusedLogins(t *testing.T, k *harness.Kafka) {
-	o := newOutbox(t, outboxConfig{kafka: k, partitions: 1})
-	o.allow("fencer", kadm.OpRead, kadm.OpWrite, kadm.OpDescribe)
-	certs := k.Certificates()
-	mistrusting := append(o.loginAs("fencer", "secret", "PLAIN"), "--tls-ca", certs.OtherCA)
-	nobody := append(o.certified(), "--tls-cert", "", "--tls-key", "")
-	for _, c := range []struct {
-		name  string
-		flags []string
-		texts []string
-	}{
-		{"wrong password by PLAIN", o.loginAs("fencer", "wrong-password", "PLAIN"), []string{"--sasl-user"}},
-		{"wrong password by SCRAM", o.loginAs("fencer", "wrong-password", "SCRAM-SHA-256"), []string{"--sasl-user"}},
-		{"unknown user", o.loginAs("nobody", "secret", "SCRAM-SHA-512"), []string{"--sasl-user"}},
-		{"another authority", mistrusting, []string{"--tls-ca"}},
-		{"no certificate", nobody, []string{"--tls-cert"}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			o.t = t
-			r := o.launch(c.flags...)
-			r.expectExit(patience, 9, c.texts...)
-			if strings.Contains(r.Stderr(), "wrong-password") {
-				t.Errorf("standard error holds the password:\n%s", r.Stderr())
-			}
-		})
-	}
-	o.t = t
 	o.verify()
 }
 
@@ -195,4 +169,67 @@ func testNoWrite(t *testing.T, k *harness.Kafka) {
 	r.awaitLog("partition goes on", 1)
 	r.stop()
 	o.verify()
+}
+
+// testLeastRights publishes with WRITE and DESCRIBE on the topics and nothing else:
+// at least once, as the log says, with each right that would make it more.
+func testLeastRights(t *testing.T, k *harness.Kafka) {
+	o := newOutbox(t, outboxConfig{kafka: k, partitions: 2})
+	o.allow("least", kadm.OpWrite, kadm.OpDescribe)
+	r := o.start(o.loginAs("least", "secret", "SCRAM-SHA-512")...)
+	o.insert(50)
+	o.awaitDrained()
+	line := r.log("partitions are acquired in a weaker way")[0]
+	if got := line.text("guarantee"); got != "at least once" {
+		t.Errorf("the guarantee is %q, want at least once", got)
+	}
+	for _, right := range []string{"grant READ on it", o.topic("order"), "grant WRITE and DESCRIBE on transactional ids with prefix " + transactionalIDs} {
+		if reason := line.text("reason"); !strings.Contains(reason, right) {
+			t.Errorf("the reason is %q, want %q in it", reason, right)
+		}
+	}
+	r.stop()
+	o.verify()
+}
+
+// testCertificateRenewed replaces the client's certificate on disk, and its key
+// some time later. Meanwhile no new connection is possible, which is said with the
+// remedy; then the relay goes on by itself.
+func testCertificateRenewed(t *testing.T, k *harness.Kafka) {
+	o := newOutbox(t, outboxConfig{kafka: k, partitions: 1})
+	o.allow("client", kadm.OpRead, kadm.OpWrite, kadm.OpDescribe)
+	cert, key, err := k.Certificates().Renew()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := o.start(o.certified()...)
+	o.insert(10)
+	o.awaitDrained()
+	replaceFile(t, k.Certificates().Cert, cert)
+	if _, err := k.Broker(0).Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	startBroker(t, k.Broker(0)) // so that the relay has to connect
+	o.insert(10)
+	r.awaitLog("a broker does not let us in", 1)
+	line := r.log("a broker does not let us in")[0]
+	if line.text("level") != "ERROR" || !strings.Contains(line.text("reason"), "--tls-cert and --tls-key") || !strings.Contains(line.text("remedy"), "replace the file") {
+		t.Errorf("the log says %v", line)
+	}
+	replaceFile(t, k.Certificates().Key, key)
+	o.awaitDrained()
+	r.stop()
+	o.verify()
+}
+
+// replaceFile puts another file in the place of one at once.
+func replaceFile(t *testing.T, path string, content []byte) {
+	t.Helper()
+	err := os.WriteFile(path+".new", content, 0o600)
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
