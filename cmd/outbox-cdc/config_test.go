@@ -2,9 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -158,34 +155,6 @@ outbox-cdc: --slot must be 1 to 63 lower-case letters, digits and underscores, g
 	}
 }
 
-func TestUnreachable(t *testing.T) {
-	t.Run("Kafka", func(t *testing.T) {
-		got := execute(t, "run", "--brokers", "127.0.0.1:1", "--start-timeout", "50ms", "--dsn", "host=127.0.0.1 port=1", "--log-level", "error")
-		const want = "outbox-cdc: not started within --start-timeout 50ms: cannot reach Kafka at 127.0.0.1:1; check --brokers"
-		if got.code != codeKafka || !strings.HasPrefix(got.err, want) || strings.Count(got.err, "\n") != 1 {
-			t.Errorf("got %+v, want exit code %d and one line that begins with %q", got, codeKafka, want)
-		}
-	})
-	t.Run("Kafka that says nothing", func(t *testing.T) {
-		broker := silent(t)
-		got := execute(t, "run", "--brokers", broker, "--start-timeout", "50ms", "--log-level", "error")
-		const want = "; check --brokers, the network, and that the brokers run: no answer in time\n"
-		if got.code != codeKafka || !strings.Contains(got.err, broker) || !strings.HasSuffix(got.err, want) {
-			t.Errorf("got %+v, want exit code %d and a line that ends in %q", got, codeKafka, want)
-		}
-	})
-	t.Run("a certificate that is none", func(t *testing.T) {
-		ca := filepath.Join(t.TempDir(), "ca.pem")
-		if err := os.WriteFile(ca, []byte("not PEM"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		got := execute(t, "run", "--brokers", silent(t), "--tls", "--tls-ca", ca, "--log-level", "error")
-		if got.code != codeUsage || !strings.Contains(got.err, "holds no PEM certificate") {
-			t.Errorf("got %+v, want exit code %d", got, codeUsage)
-		}
-	})
-}
-
 func TestPrintSQL(t *testing.T) {
 	got := execute(t, "init", "--print-sql", "--table", `"My-App"."OutBox"`, "--publication", "MyPub", "--slot", "my_slot", "--role", "relay", "--dsn", "host=db dbname=shop user=owner")
 	if got.code != codeOK || got.err != "" {
@@ -207,15 +176,4 @@ func TestPrintSQL(t *testing.T) {
 		}
 		rest = behind
 	}
-}
-
-// silent returns the address of a listener that accepts and says nothing.
-func silent(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	return l.Addr().String()
 }

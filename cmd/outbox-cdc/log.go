@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/outbox-cdc/outbox-cdc/units"
 )
 
 // newLogger returns the logger that --log-level and --log-format ask for.
@@ -39,7 +41,9 @@ func inWords(_ []string, a slog.Attr) slog.Attr {
 	if _, moment := value.(time.Time); moment {
 		return a
 	}
-	if text, ok := value.(fmt.Stringer); ok {
+	if d, ok := value.(time.Duration); ok {
+		a.Value = slog.StringValue(units.Duration(d))
+	} else if text, ok := value.(fmt.Stringer); ok {
 		a.Value = slog.StringValue(text.String())
 	}
 	return a

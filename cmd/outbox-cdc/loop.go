@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"time"
+
+	"github.com/outbox-cdc/outbox-cdc/units"
 )
 
 var (
@@ -94,7 +96,7 @@ func (l *loop) notStarted(last, err error) error {
 	case err == nil:
 		err = errors.New("the first session came up too late")
 	}
-	return fmt.Errorf("%w within --start-timeout %s: %w", errNotStarted, l.startTimeout, err)
+	return fmt.Errorf("%w within --start-timeout %s: %w", errNotStarted, units.Duration(l.startTimeout), err)
 }
 
 // backoff lengthens the pauses between sessions that do not last.

@@ -37,6 +37,7 @@ func TestPrecedence(t *testing.T) {
 	if got := created("--slot", "from_flag"); got != "from_flag" {
 		t.Errorf("as an argument: got %q", got)
 	}
+	wantFaults(t, []string{"slot", "show", "--slot", ""}, `--slot must be 1 to 63 lower-case letters, digits and underscores, got ""`)
 }
 
 // A fault names where each value that it speaks of stands.

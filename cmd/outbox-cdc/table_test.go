@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/outbox-cdc/outbox-cdc/decoder"
@@ -40,6 +41,21 @@ func TestParseTable(t *testing.T) {
 				t.Errorf("got %+v, %v, want %+v", got, err, tc.want)
 			}
 		})
+	}
+}
+
+func TestParseTables(t *testing.T) {
+	got, err := parseTables(`a, App.B ,"x,y"."z""," , "é"`)
+	want := []decoder.Table{
+		{Schema: "public", Name: "a"}, {Schema: "app", Name: "b"}, {Schema: "x,y", Name: `z",`}, {Schema: "public", Name: "é"},
+	}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+	for _, text := range []string{"", ",", "a,", "a,,b", `a,"b`, `"a,b`, "a;b"} {
+		if got, err := parseTables(text); err == nil {
+			t.Errorf("%q: got %+v, want a fault", text, got)
+		}
 	}
 }
 
