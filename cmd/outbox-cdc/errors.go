@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/urfave/cli/v2"
 
 	"github.com/outbox-cdc/outbox-cdc/checkpoint"
 	"github.com/outbox-cdc/outbox-cdc/decoder"
@@ -58,11 +57,6 @@ func ownRules() []rule {
 			name: "a flag, variable, setting or command is wrong, or the address of --http is taken", matches: is(errUsage), class: classFatal, code: codeUsage,
 			reason: "it stays so",
 			remedy: "correct what each line names; --help lists the flags of a command",
-		},
-		{
-			name: "help for a command that does not exist", matches: isHelpTopic, class: classFatal, code: codeUsage,
-			reason: "it stays so",
-			remedy: "--help lists the commands",
 		},
 		{
 			name: "a fault of the program itself", matches: is(errInternal), class: classFatal, code: codeRuntime,
@@ -238,13 +232,6 @@ func isPostgres(err error) bool {
 func isMapping(err error) bool {
 	var mapping *decoder.MappingError
 	return errors.As(err, &mapping)
-}
-
-// isHelpTopic recognises what the library says to "help" with a word that is no
-// command: nothing else of it has an exit code of its own.
-func isHelpTopic(err error) bool {
-	var exit cli.ExitCoder
-	return errors.As(err, &exit)
 }
 
 var (
