@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -37,12 +38,34 @@ func (s *Stream) notice(body []byte) error {
 	if err := msg.Decode(body); err != nil {
 		return fmt.Errorf("%w: %w", errFraming, err)
 	}
-	logNotice(s.log, s.slot, (*pgproto3.ErrorResponse)(&msg))
+	if s.remarks.worth(msg.Code+msg.Message, time.Now()) {
+		logNotice(s.log, s.slot, (*pgproto3.ErrorResponse)(&msg))
+	}
 	if msg.Code == "55000" && msg.Routine == routineLoadPublications {
 		return fault(ErrGap, "slot %q: the publication did not exist when the next rows were written (at %s or after), and the server skips them: %s; "+
 			"create the slot again, after the publication, and publish again what is missing", s.slot, s.Received(), msg.Message)
 	}
 	return nil
+}
+
+// remarkPause is how long the server may repeat itself before that is logged
+// again: it does so with each status update while it waits for a standby.
+const remarkPause = time.Minute
+
+// remarks are what the server has said lately, by when that was logged.
+type remarks map[string]time.Time
+
+// worth reports whether a remark is worth a line now, and counts it as said.
+func (r *remarks) worth(text string, now time.Time) bool {
+	if last, said := (*r)[text]; said && now.Sub(last) < remarkPause {
+		return false
+	}
+	const many = 100 // different ones
+	if *r == nil || len(*r) >= many {
+		*r = make(remarks)
+	}
+	(*r)[text] = now
+	return true
 }
 
 func logNotice(log *slog.Logger, slot string, n *pgproto3.ErrorResponse) {

@@ -40,7 +40,8 @@ type Stream struct {
 	heard   time.Time // when the server last said anything, while we were reading
 	closed  bool
 
-	turns atomic.Uint64
+	turns   atomic.Uint64
+	remarks remarks
 }
 
 // newStream returns a stream that has begun at position, where the slot stands.
