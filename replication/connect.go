@@ -173,6 +173,9 @@ func parseDSN(dsn string) (*pgx.ConnConfig, error) {
 	if why, ok := strings.CutPrefix(reason, "failed to configure TLS ("); ok {
 		return nil, fmt.Errorf("--dsn asks for TLS that cannot be set up; check sslmode, sslrootcert, sslcert and sslkey in it: %s", oneLine(errors.New(strings.TrimSuffix(why, ")"))))
 	}
+	if why, ok := strings.CutPrefix(reason, "failed to read service ("); ok {
+		return nil, fmt.Errorf("--dsn leads to a service that cannot be read; check service in it, PGSERVICE and PGSERVICEFILE: %s", oneLine(errors.New(strings.TrimSuffix(why, ")"))))
+	}
 	reason, _, _ = strings.Cut(reason, " (")
 	return nil, fmt.Errorf("--dsn must be a connection URL with special characters percent-encoded, or a libpq keyword string: %s", oneLine(errors.New(reason)))
 }
