@@ -48,6 +48,11 @@ func limited(t *testing.T) *outbox {
 	}}))
 }
 
+// TestSlotCreationThatGivesUpNamesWhoIsInTheWayAndLeavesNothing has slots be
+// created behind open transactions: with a timeout, by a client that is killed,
+// and by one that is told to stop.
+//
+// Behaviours: S18
 func TestSlotCreationThatGivesUpNamesWhoIsInTheWayAndLeavesNothing(t *testing.T) {
 	o := limited(t)
 	ctx := t.Context()
@@ -120,6 +125,10 @@ func TestSlotCreationThatGivesUpNamesWhoIsInTheWayAndLeavesNothing(t *testing.T)
 	o.noSlot()
 }
 
+// TestSlotCreationListsTheSlotsThatAreInTheWay has every slot of the server be
+// taken.
+//
+// Behaviours: S22
 func TestSlotCreationListsTheSlotsThatAreInTheWay(t *testing.T) {
 	o := limited(t)
 	o.exec("SELECT pg_create_logical_replication_slot('forgotten', 'pgoutput')")
@@ -144,6 +153,8 @@ func TestSlotCreationListsTheSlotsThatAreInTheWay(t *testing.T) {
 // TestFailoverSlots creates one where the server has them, on a primary, and is
 // refused everywhere else. The standby is a copy of the primary that is never
 // told of its end.
+//
+// Behaviours: S19
 func TestFailoverSlots(t *testing.T) {
 	primary := harness.NewPostgres(t, harness.PostgresConfig{})
 	o := newDatabase(t, primary)

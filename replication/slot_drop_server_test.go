@@ -16,6 +16,8 @@ import (
 
 // TestForceDropBeatsAHolderThatComesBack has somebody take the slot again the
 // moment they lose it.
+//
+// Behaviours: R4
 func TestForceDropBeatsAHolderThatComesBack(t *testing.T) {
 	o := newOutbox(t, harness.SharedPostgres(t))
 	ctx, cancel := context.WithCancel(t.Context())
