@@ -102,7 +102,7 @@ func noArguments(c *cli.Context) error {
 	if c.NArg() == 0 {
 		return nil
 	}
-	return usage("unexpected argument %q; see %s --help", c.Args().First(), c.Command.HelpName)
+	return usage("unexpected argument %q; see %s --help", withoutPassword(c.Args().First()), c.Command.HelpName)
 }
 
 // unknownCommand is what runs when no command is named, or none that exists.
@@ -111,7 +111,7 @@ func unknownCommand(c *cli.Context) error {
 	if name == "" {
 		return usage("name a command: %s; see %s --help", strings.Join(commandNames(c), ", "), c.Command.HelpName)
 	}
-	return usage("unknown command %q%s; see %s --help", name, nearest(name, commandNames(c)), c.Command.HelpName)
+	return usage("unknown command %q%s; see %s --help", withoutPassword(name), nearest(name, commandNames(c)), c.Command.HelpName)
 }
 
 func commandNames(c *cli.Context) []string {
@@ -129,6 +129,10 @@ func commandNames(c *cli.Context) []string {
 func usageFault(c *cli.Context, err error, _ bool) error {
 	if name, found := strings.CutPrefix(err.Error(), "flag needs an argument: -"); found {
 		return usage("%s needs a value; see %s --help", dashed(strings.TrimLeft(name, "-")), c.Command.HelpName)
+	}
+	if word, bad := strings.CutPrefix(err.Error(), "bad flag syntax: "); bad {
+		word, _, _ = strings.Cut(word, "=") // what follows may be a secret
+		return usage("%q is no flag; see %s --help", word, c.Command.HelpName)
 	}
 	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
 	if !unknown {

@@ -56,6 +56,15 @@ func (r *resolution) readSecret(o, companion *option) {
 // passwordInDSN recognises a password in a connection URL or keyword string.
 var passwordInDSN = regexp.MustCompile(`(?i)^[a-z]+://[^/?#@]*:[^/?#@]+@|[?&](ssl)?password=.|\b(ssl)?password\s*=\s*\S`)
 
+// withoutPassword returns a word of the command line for a message: a connection
+// string may stand where none belongs.
+func withoutPassword(word string) string {
+	if strings.Contains(word, "://") || strings.Contains(word, "=") {
+		return redactDSN(word)
+	}
+	return word
+}
+
 // warnConfiguration warns of what is no fault: a password that an argument
 // shows to everybody on the machine, and a variable that looks misspelt.
 func warnConfiguration(c *cli.Context, warn func(string)) {

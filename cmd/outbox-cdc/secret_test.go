@@ -109,6 +109,23 @@ func TestPasswordInArgument(t *testing.T) {
 	}
 }
 
+// A connection string without its flag is not repeated with its password.
+func TestPasswordInTheWrongPlace(t *testing.T) {
+	const dsn = "postgres://relay:s3cret@db/shop"
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"slot", "list", dsn}, `unexpected argument "postgres://relay:xxxxx@db/shop"; see outbox-cdc slot list --help`},
+		{[]string{"slot", "list", "--", "password=s3cret"}, `unexpected argument "password=xxxxx"; see outbox-cdc slot list --help`},
+		{[]string{dsn}, `unknown command "postgres://relay:xxxxx@db/shop"; see outbox-cdc --help`},
+		{[]string{"slot", "list", "--dns=" + dsn}, "unknown flag --dns (did you mean --dsn?); see outbox-cdc slot list --help"},
+		{[]string{"slot", "list", "--=" + dsn}, `"--" is no flag; see outbox-cdc slot list --help`},
+	} {
+		wantFaults(t, tc.args, tc.want)
+	}
+}
+
 // runOptions resolves the options of run and hands them to do.
 func runOptions(t *testing.T, do func(*resolution), args ...string) {
 	t.Helper()
