@@ -120,10 +120,11 @@ func (s Slot) usable() error {
 }
 
 func (s Slot) lostBecause() string {
-	if s.InvalidationReason != "" {
-		return s.InvalidationReason
+	switch s.InvalidationReason {
+	case "", "wal_removed": // before PostgreSQL 17 there is no reason
+		return "max_slot_wal_keep_size exceeded"
 	}
-	return "max_slot_wal_keep_size exceeded"
+	return s.InvalidationReason
 }
 
 func walEnd(ctx context.Context, conn *pgx.Conn) (pglogrepl.LSN, error) {
