@@ -193,8 +193,8 @@ func testLeastRights(t *testing.T, k *harness.Kafka) {
 }
 
 // testCertificateRenewed replaces the client's certificate on disk, and its key
-// some time later. Meanwhile no new connection is possible, which is said with the
-// remedy; then the relay goes on by itself.
+// some time later. Meanwhile no new connection is possible, which the log and
+// readiness say with the remedy; then the relay goes on by itself.
 func testCertificateRenewed(t *testing.T, k *harness.Kafka) {
 	o := newOutbox(t, outboxConfig{kafka: k, partitions: 1})
 	o.allow("client", kadm.OpRead, kadm.OpWrite, kadm.OpDescribe)
@@ -202,7 +202,7 @@ func testCertificateRenewed(t *testing.T, k *harness.Kafka) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := o.start(o.certified()...)
+	r := o.start(append(o.certified(), serving...)...)
 	o.insert(10)
 	o.awaitDrained()
 	replaceFile(t, k.Certificates().Cert, cert)
@@ -216,8 +216,10 @@ func testCertificateRenewed(t *testing.T, k *harness.Kafka) {
 	if line.text("level") != "ERROR" || !strings.Contains(line.text("reason"), "--tls-cert and --tls-key") || !strings.Contains(line.text("remedy"), "replace the file") {
 		t.Errorf("the log says %v", line)
 	}
+	r.awaitUnready(patience, "--tls-cert and --tls-key", "replace the file")
 	replaceFile(t, k.Certificates().Key, key)
 	o.awaitDrained()
+	r.awaitReady("active")
 	r.stop()
 	o.verify()
 }

@@ -12,8 +12,8 @@ import (
 
 // TestKafkaTopicIsMissing publishes to a topic that does not exist, where
 // topics are not created by themselves: its events wait and hold the slot, the
-// log names the topic and the remedy, other topics go on. When the topic is
-// made, its events go out.
+// log and readiness name the topic and the remedy, other topics go on. When the
+// topic is made, its events go out.
 //
 // Behaviours: P8, K2
 func TestKafkaTopicIsMissing(t *testing.T) {
@@ -21,7 +21,7 @@ func TestKafkaTopicIsMissing(t *testing.T) {
 	if err := o.kafka.DeleteTopic(t.Context(), o.topic("late")); err != nil {
 		t.Fatal(err)
 	}
-	r := o.start()
+	r := o.start(serving...)
 	o.insertRow(o.rowOf("order"))
 	o.awaitDrained()
 	confirmed := o.walEnd()
@@ -32,6 +32,7 @@ func TestKafkaTopicIsMissing(t *testing.T) {
 		o.insertRow(row)
 		others = append(others, row.number)
 	}
+	r.awaitUnready(patience, o.topic("late"), `create topic "`+o.topic("late")+`"`)
 	r.awaitLog("topic stands still", 1)
 	line := r.log("topic stands still")[0]
 	if line.text("level") != "ERROR" || line.text("topic") != o.topic("late") || !strings.Contains(line.text("remedy"), `create topic "`+o.topic("late")+`", or run with --create-topics`) {
@@ -51,10 +52,8 @@ func TestKafkaTopicIsMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.awaitDrained()
+	r.awaitReady("active")
 	r.stop()
-
-	missing := o.launch("--topic", o.topicPrefix+".never")
-	missing.expectExit(patience, 2, o.topicPrefix+".never", "create")
 	o.verify()
 }
 
