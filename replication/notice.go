@@ -10,6 +10,9 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
+// slotAgain is what to do about a slot that is older than its publication.
+const slotAgain = `create the slot again, after the publication, with "outbox-cdc slot drop" and "outbox-cdc slot create", and publish again what is missing`
+
 // serverError turns an ErrorResponse into an error.
 func (s *Stream) serverError(body []byte) error {
 	var msg pgproto3.ErrorResponse
@@ -19,7 +22,7 @@ func (s *Stream) serverError(body []byte) error {
 	pgErr := pgconn.ErrorResponseToPgError(&msg)
 	if pgErr.Code == "42704" && pgErr.Routine == routinePublication {
 		return fault(ErrGap, "slot %q: the publication did not exist when the next rows were written (at %s or after), so the server cannot decode them; "+
-			"create the slot again, after the publication, and publish again what is missing", s.slot, s.Received()).because(pgErr)
+			slotAgain, s.slot, s.Received()).because(pgErr)
 	}
 	return fmt.Errorf("walsender of slot %q: %w", s.slot, pgErr)
 }
@@ -43,7 +46,7 @@ func (s *Stream) notice(body []byte) error {
 	}
 	if msg.Code == "55000" && msg.Routine == routineLoadPublications {
 		return fault(ErrGap, "slot %q: the publication did not exist when the next rows were written (at %s or after), and the server skips them: %s; "+
-			"create the slot again, after the publication, and publish again what is missing", s.slot, s.Received(), msg.Message)
+			slotAgain, s.slot, s.Received(), msg.Message)
 	}
 	return nil
 }

@@ -96,7 +96,7 @@ func TestSlotOlderThanThePublication(t *testing.T) {
 	}
 	before := o.confirmed()
 	for range 2 { // a restart makes nothing worse
-		o.launch().expectExit(patience, exitGap, o.slot, "publication did not exist when the next rows were written", "create the slot again, after the publication")
+		o.launch().expectExit(patience, exitGap, o.slot, "publication did not exist when the next rows were written", "create the slot again, after the publication", "outbox-cdc slot drop")
 	}
 	if now := o.confirmed(); now != before {
 		t.Errorf("the slot was confirmed up to %s, before %s", now, before)
