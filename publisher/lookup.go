@@ -62,26 +62,29 @@ func (s *session) missing(t *topic, err error) {
 	if t.failing.IsZero() {
 		t.failing = time.Now()
 	}
-	wait := lookupPause
+	key := troubleKey{kind: troubleTopic, topic: t.name}
 	verdict := classify(err)
 	unknown := errors.Is(err, sarama.ErrUnknownTopicOrPartition)
 	late := time.Since(t.failing) > unknownTopicGrace
 	switch {
 	case unknown && late && s.cfg.OnUnknownTopic == UnknownTopicDeadLetter:
 		s.orphanWaiting(t, &Poison{Reason: ReasonUnknownTopic, Err: err})
+		s.troubles.clear(key)
+		s.after(lookupPause, func() { s.ask(t) })
+		return
 	case verdict.class == classOperator && (late || !unknown):
 		if s.sayOnce("topic " + t.name) {
 			s.log.Error("topic stands still", "topic", t.name, "reason", err, "remedy", verdict.remedyFor(t.name))
 		}
-		wait = operatorPause
+		s.after(operatorPause, func() { s.ask(t) })
 	default:
 		verdict.class = classTransient
 		if s.sayOnce("look up topic " + t.name) {
 			s.log.Warn("topic cannot be looked up yet", "topic", t.name, "error", err)
 		}
+		s.after(lookupPause, func() { s.ask(t) })
 	}
-	s.troubles.note(troubleKey{kind: troubleTopic, topic: t.name}, verdict, err, t.failing)
-	s.after(wait, func() { s.ask(t) })
+	s.troubles.note(key, verdict, err, t.failing)
 }
 
 // orphanWaiting sets aside what waits for a topic that will not come.

@@ -19,6 +19,29 @@ func TestTopicIsMadeWhereTheBrokersMakeTopics(t *testing.T) {
 	h.check(t, fake.ListenAddrs(), 2)
 }
 
+// Events of a topic that does not come are set aside if that is asked for. Then
+// nothing stands still.
+func TestUnknownTopicIsSetAside(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(newFake(t).ListenAddrs())
+	cfg.OnUnknownTopic = UnknownTopicDeadLetter
+	p := newTestPublisher(t, cfg)
+	h := manyOrders(3, 2)
+	var aside letters
+	if err := h.publish(testContext(t), t, p, &aside); err != nil {
+		t.Fatal(err)
+	}
+	reasons := aside.reasons()
+	for position, reason := range reasons {
+		if reason != ReasonUnknownTopic {
+			t.Errorf("event at %s was set aside for %s, want %s", position, reason, ReasonUnknownTopic)
+		}
+	}
+	if len(reasons) != 6 || p.Progress().DeadLettered != 6 || h.slot() != h.end() {
+		t.Errorf("set aside: %d events, %+v; the slot stands at %s of %s", len(reasons), p.Progress(), h.slot(), h.end())
+	}
+}
+
 // A topic that gets more partitions switches over between two events of an
 // aggregate, and both arrive.
 func TestMorePartitionsWhileStreaming(t *testing.T) {
