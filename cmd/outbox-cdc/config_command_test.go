@@ -219,3 +219,24 @@ func TestRedactDSN(t *testing.T) {
 		}
 	}
 }
+
+// A password between any other settings is not shown.
+func FuzzRedactDSN(f *testing.F) {
+	f.Add("host=db user='a b'", "it's", "port = 1 ")
+	f.Add(`options='-c a=\'b\''`, `\`, "sslpassword=x")
+	f.Fuzz(func(t *testing.T, before, password, behind string) {
+		const mark = "Zq7"
+		if strings.Contains(before+behind, mark) {
+			return
+		}
+		for _, dsn := range []string{
+			before + " password=" + keyword(mark+password) + " " + behind,
+			"postgres://relay@db/shop?" + url.Values{"application_name": {before}, "password": {mark + password}, "options": {behind}}.Encode(),
+			"postgres://" + url.UserPassword(before, mark+password).String() + "@db/" + url.PathEscape(behind),
+		} {
+			if shown := redactDSN(dsn); strings.Contains(shown, mark) {
+				t.Errorf("%q is shown as %q", dsn, shown)
+			}
+		}
+	})
+}

@@ -129,3 +129,20 @@ func TestValuesOfTheFile(t *testing.T) {
 		})
 	}
 }
+
+// Whatever a file holds, each fault is a line that names the file, and nothing
+// panics.
+func FuzzConfigurationFile(f *testing.F) {
+	f.Add("slot: orders\nbrokers: [a:1, b:2]\n")
+	f.Add("a: &a [*a]\n? b\n: c\n--- !!set {x}\n...\n")
+	f.Add("{slot: orders, ? [table] : \"\\x41\"}")
+	f.Fuzz(func(t *testing.T, content string) {
+		r := file{path: "relay.yaml", entries: make(map[string]entry)}
+		r.parse([]byte(content))
+		for _, fault := range r.faults {
+			if text := fault.Error(); !strings.HasPrefix(text, "relay.yaml:") || strings.HasPrefix(text, "relay.yaml:0:") || strings.Contains(text, "\n") {
+				t.Errorf("%q gives %q", content, text)
+			}
+		}
+	})
+}

@@ -59,8 +59,8 @@ func redactKeywords(dsn string) string {
 		key = strings.Trim(key, keywordSpace)
 		value, behind := cutKeywordValue(strings.TrimLeft(behind, keywordSpace))
 		switch {
-		case !slices.Contains(keywords, key):
-			return hidden // it may be the rest of a password that was not quoted
+		case !slices.Contains(keywords, key), strings.Contains(strings.ToLower(value), "password"):
+			return hidden // a password without its quotes, or one that was taken for part of a value
 		case key == "password" || key == "sslpassword":
 			value = hidden
 		}
