@@ -92,7 +92,7 @@ func createFault(ctx, waitCtx context.Context, conn *pgx.Conn, name string, time
 		return fmt.Errorf("create slot %q: %w", name, context.Cause(ctx))
 	case waitCtx.Err() != nil:
 		return fault(ErrBusy, "slot %q was not created within --timeout %s: the server waits for open transactions to end (%s); end them or wait longer",
-			name, timeout, openTransactions(ctx, conn))
+			name, timeout, OpenTransactions(ctx, conn))
 	case isCode(err, "42710"):
 		return fault(ErrSetup, "slot %q exists already", name).because(err)
 	case isCode(err, "53400"):
@@ -122,10 +122,10 @@ func noFreeSlot(ctx context.Context, conn *pgx.Conn, name string, cause error) e
 		name, len(slots), enumerate(items)).because(cause)
 }
 
-// openTransactions names who keeps a slot from being created, the oldest first.
-// Of a statement only the first word is shown: the rest may hold what nobody
-// else should read.
-func openTransactions(ctx context.Context, conn *pgx.Conn) string {
+// OpenTransactions names who keeps a slot from being created, in one line, the
+// oldest first. Of a statement only the first word is shown: the rest may hold
+// what nobody else should read.
+func OpenTransactions(ctx context.Context, conn *pgx.Conn) string {
 	rows, err := conn.Query(ctx, `SELECT x FROM (
   SELECT age(backend_xid) AS xid_age, format('pid %s', pid) || coalesce(', user ' || usename, '') || coalesce(', database ' || datname, '')
     || coalesce(', application ' || nullif(application_name, ''), '')

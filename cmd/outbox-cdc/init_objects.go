@@ -109,7 +109,7 @@ func (in *initialization) createSlot(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	created, err := replication.CreateSlot(ctx, in.conn, in.Slot, in.slotOptions)
+	created, err := in.newSlot(ctx, in.slotOptions)
 	if err != nil {
 		return err
 	}

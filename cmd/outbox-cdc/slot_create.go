@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -36,7 +37,7 @@ func (d *database) createSlot(ctx context.Context, c *cli.Context, options repli
 	if err != nil {
 		return err
 	}
-	slot, err := replication.CreateSlot(ctx, d.conn, d.Slot, options)
+	slot, err := d.newSlot(ctx, options)
 	if err != nil {
 		return err
 	}
@@ -48,4 +49,37 @@ func (d *database) createSlot(ctx context.Context, c *cli.Context, options repli
 		return err
 	}
 	return d.p.print(c, newSlotJSON(slot), func() { fmt.Fprintf(d.p.out, "slot %s created at %s\n", slot.Name, slot.Confirmed) })
+}
+
+// silentFor is how long the creation of a slot waits before it says for what.
+const silentFor = 2 * time.Second
+
+// newSlot creates the slot. While the server waits for open transactions, which
+// can be for ever, it says which these are.
+func (d *database) newSlot(ctx context.Context, options replication.CreateSlotOptions) (replication.Slot, error) {
+	waiting, created := context.WithCancel(ctx)
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		if wait(waiting, silentFor) {
+			d.tellWaiting(waiting)
+		}
+	}()
+	slot, err := replication.CreateSlot(ctx, d.conn, d.Slot, options)
+	created()
+	<-told
+	return slot, err
+}
+
+// tellWaiting uses a connection of its own, as the other is waiting.
+func (d *database) tellWaiting(ctx context.Context) {
+	conn, err := d.Connect(ctx)
+	if err != nil {
+		return // the creation will tell what is wrong
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	who := replication.OpenTransactions(ctx, conn)
+	if ctx.Err() == nil {
+		d.p.note("the server waits for open transactions to end before it creates the slot: " + who)
+	}
 }

@@ -172,42 +172,6 @@ func TestSlotDropRefusesWhatIsNotOurs(t *testing.T) {
 	}
 }
 
-func TestSlotCreateRefuses(t *testing.T) {
-	pg := harness.NewPostgres(t, harness.PostgresConfig{Settings: map[string]string{"max_replication_slots": "1"}})
-	s := newShopOn(t, pg)
-	s.want(codeUsage, "slot create", `publication "outbox_cdc" does not exist`)
-	s.sql("CREATE TABLE outbox_events (id uuid, aggregate_type text, aggregate_id text, event_type text, payload jsonb)")
-	s.want(codeOK, "publication create")
-	if pg.Version() < 17 {
-		s.want(codeUsage, "slot create --failover", "--failover needs PostgreSQL 17 or later")
-	}
-	s.want(codeUsage, "slot create --timeout 0s", "--timeout must be positive")
-	tx, err := s.conn.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback(context.Background())
-	if _, err := tx.Exec(t.Context(), "INSERT INTO outbox_events DEFAULT VALUES"); err != nil {
-		t.Fatal(err)
-	}
-	for _, command := range []string{"slot create --timeout 300ms", "init --timeout 300ms"} {
-		s.want(codeBusy, command, fmt.Sprintf("pid %d, user postgres, database ", s.conn.PgConn().PID()), "idle in transaction", "--timeout 300ms")
-	}
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if s.slots() != "0" {
-		t.Error("a slot was left behind")
-	}
-	s.sql("SELECT pg_create_physical_replication_slot('forgotten')")
-	s.want(codeUsage, "slot create", "max_replication_slots = 1 are taken: forgotten (inactive", "outbox-cdc slot drop")
-	s.sql("SELECT pg_drop_replication_slot('forgotten')")
-	if created := parse[listedSlot](t, s.want(codeOK, "slot create -o json").out); created.Name != s.slot || created.Confirmed == "" {
-		t.Errorf("got %+v", created)
-	}
-	s.want(codeUsage, "slot create", "exists already")
-}
-
 // advanced is what slot advance prints.
 type advanced struct {
 	From, To   string
