@@ -132,12 +132,24 @@ func writeYAML(w io.Writer, all []*option) error {
 			line = "# " + line // a file may hold the secret or name its file, not both
 		}
 		fmt.Fprintf(&b, "%s # %s\n", line, oneLine(o.source.String()))
-		if to := resolveDSN(o.value); o.kind == kindDSN && to != nil {
+		if to := leads(all, o); to != nil {
 			fmt.Fprintf(&b, "# leads to %s\n", oneLine(to.String()))
 		}
 	}
 	_, err := io.WriteString(w, strings.TrimPrefix(b.String(), "\n"))
 	return err
+}
+
+// leads returns where an option leads to, nil if it is no connection string, or
+// none that is in effect: its file may not have been read.
+func leads(all []*option, o *option) *destination {
+	if o.kind != kindDSN {
+		return nil
+	}
+	if companion := findOption(all, o.name+fileSuffix); companion.value != "" && o.source.secret == "" {
+		return nil
+	}
+	return resolveDSN(o.value)
 }
 
 // scalar writes the value of an option so that YAML reads it as the same text.
@@ -171,11 +183,7 @@ func writeValues(w io.Writer, all []*option) error {
 		if o.ofCommand {
 			continue
 		}
-		v := shownValue{Value: shown(o), Source: o.source.String()}
-		if o.kind == kindDSN {
-			v.Leads = resolveDSN(o.value)
-		}
-		values[o.name] = v
+		values[o.name] = shownValue{Value: shown(o), Source: o.source.String(), Leads: leads(all, o)}
 	}
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)

@@ -91,6 +91,9 @@ outbox-cdc: --brokers is required: the addresses of Kafka brokers, host:port[,ho
 	if got.code != codeUsage || got.err != want || line(got.out, "slot:") != "slot: Orders # flag" || line(got.out, "dsn:") != "dsn: xxxxx # flag" {
 		t.Errorf("got %+v, want the slot, a hidden dsn and\n%s", got, want)
 	}
+	if got := execute(t, "config", "print", "--dsn-file", filepath.Join(t.TempDir(), "none")); line(got.out, "# leads to") != "" {
+		t.Errorf("what is not known leads nowhere: got %s", got.out)
+	}
 	wantFaults(t, []string{"config", "validate", "--brokers", "k:9092", "-o", "json"}, "unknown flag -o; see outbox-cdc config validate --help")
 	if got := execute(t, "config", "print", "-o", "text", "--brokers", "k:9092"); got.err != "outbox-cdc: -o must be yaml or json, got \"text\"\n" {
 		t.Errorf("got %+v", got)
