@@ -148,7 +148,7 @@ func (in *initialization) tellOlder(ctx context.Context, before []int64) error {
 			older += " to " + fmt.Sprint(after[i])
 		}
 		if after[i] > 0 {
-			in.note(fmt.Sprintf("%s rows of table %s are older than slot %q; they are not published", older, t, in.Slot))
+			in.note(fmt.Sprintf("rows of table %s that are older than slot %q and not published: %s", t, in.Slot, older))
 		}
 	}
 	return nil

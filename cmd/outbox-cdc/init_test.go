@@ -44,7 +44,7 @@ func TestInitCountsOlderRows(t *testing.T) {
 	s := newShop(t)
 	s.sql("CREATE TABLE outbox_events (event_id bigint, aggregate_type text, aggregate_id int, event_type text, payload json)")
 	s.sql("INSERT INTO outbox_events SELECT i FROM generate_series(1, 17) i")
-	s.want(codeOK, "init", "17 rows of table", "are older than slot")
+	s.want(codeOK, "init", `rows of table "public"."outbox_events" that are older than slot`, "and not published: 17\n")
 }
 
 func TestInitInterrupted(t *testing.T) {
@@ -105,6 +105,33 @@ func TestInitGrants(t *testing.T) {
 			if s.value("SELECT has_table_privilege($1, $2, $3)", role, table, right) != "true" {
 				t.Errorf("the role has no %s on %s", right, table)
 			}
+		}
+	}
+}
+
+func TestInitOfSeveralTables(t *testing.T) {
+	s := newShop(t)
+	role := harness.Name(t)
+	s.sql("CREATE ROLE " + role)
+	t.Cleanup(func() { s.sqlAfter("DROP OWNED BY " + role + "; DROP ROLE " + role) })
+	s.sql("CREATE SCHEMA billing")
+	s.sql("CREATE TABLE billing.outbox (event_id bigint, aggregate_type text, aggregate_id int, event_type text, payload json)")
+	s.sql("INSERT INTO billing.outbox VALUES (1)")
+	s.want(codeOK, "init --table outbox_events,billing.outbox --role "+role,
+		`"public"."outbox_events": created`, `"billing"."outbox": exists`, `"public"."outbox_cdc_checkpoint": created`,
+		`rows of table "billing"."outbox" that are older than slot`, "not published: 1\n")
+	for _, table := range []string{"outbox_events", "billing.outbox"} {
+		if got := s.value("SELECT has_schema_privilege($1, 'billing', 'USAGE') AND has_table_privilege($1, $2, 'SELECT')", role, table); got != "true" {
+			t.Errorf("role %s may not read table %s", role, table)
+		}
+	}
+	if got := s.value("SELECT string_agg(tablename, ' ' ORDER BY tablename) FROM pg_publication_tables WHERE pubname = 'outbox_cdc'"); got != "outbox outbox_events" {
+		t.Errorf("got the published tables %s", got)
+	}
+	printed := s.want(codeOK, "init --print-sql --table outbox_events,billing.outbox --role "+role).out
+	for _, part := range []string{`CREATE TABLE IF NOT EXISTS "billing"."outbox"`, `FOR TABLE "public"."outbox_events", "billing"."outbox"`, `GRANT SELECT ON "billing"."outbox"`} {
+		if !strings.Contains(printed, part) {
+			t.Errorf("%s is not in\n%s", part, printed)
 		}
 	}
 }

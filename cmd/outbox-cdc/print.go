@@ -44,3 +44,11 @@ func (p *program) confirm(c *cli.Context, what string) error {
 	}
 	return errDeclined
 }
+
+// rowCount writes a number of rows.
+func rowCount(n int64) string {
+	if n == 1 {
+		return "1 row"
+	}
+	return fmt.Sprintf("%d rows", n)
+}

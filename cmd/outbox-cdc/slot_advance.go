@@ -112,7 +112,7 @@ func amount(s replication.Skipped) string {
 	for i, t := range s.Tables {
 		tables[i] = fmt.Sprintf("%d of table %s", t.Rows, t.Table)
 	}
-	text := fmt.Sprintf("%d rows (%s)", rows, strings.Join(tables, ", "))
+	text := fmt.Sprintf("%s (%s)", rowCount(rows), strings.Join(tables, ", "))
 	if !s.Complete {
 		text = "more than " + text + "; " + s.Reason
 	}

@@ -248,7 +248,7 @@ func TestCommandsPrintJSON(t *testing.T) {
 	if again := parse[changed](t, s.want(codeOK, "publication create -o json").out); again.Statements == nil || len(again.Statements) != 0 {
 		t.Errorf("got %+v", again)
 	}
-	first := s.want(codeOK, "init -o json", "17 rows of table")
+	first := s.want(codeOK, "init -o json", "not published: 17\n")
 	got := parse[initialized](t, first.out)
 	if len(got.Steps) != 5 || got.Steps[0].Outcome != "exists" || got.Steps[4].Kind != "slot" || len(got.Notes) != 1 || !strings.Contains(first.err, got.Notes[0]) {
 		t.Errorf("got %+v", got)
