@@ -30,8 +30,19 @@ type slotWatch struct {
 	// every look while nothing came; zero if it was not.
 	waiting time.Time
 	at      pglogrepl.LSN
-	said    bool
 	blind   bool // the role may not ask
+
+	heldSaid, dangerSaid bool // what is in the log
+}
+
+// Danger says why a slot is about to be lost, one line for an operator. It is
+// empty if the slot is not.
+func (s Slot) Danger() string {
+	if s.WALStatus != "unreserved" {
+		return ""
+	}
+	return fmt.Sprintf("slot %q retains %d bytes of WAL, more than max_slot_wal_keep_size allows, and is lost with the next checkpoint unless it is confirmed before; "+
+		"find out what holds it up, or raise the setting", s.Name, s.RetainedBytes)
 }
 
 // look asks for the state of the slot and passes it on. A slot that has become
@@ -56,19 +67,27 @@ func (w *slotWatch) look(ctx context.Context) error {
 	if cfg.HeldBack != nil {
 		cfg.HeldBack(held)
 	}
-	w.say(held)
+	w.say(slot, held)
 	return slot.usable()
 }
 
-// say logs that the stream is held back, and that it no longer is.
-func (w *slotWatch) say(held string) {
-	switch log := w.guard.cfg.log(); {
-	case held != "" && !w.said:
+// say logs that the stream is held back or the slot in danger, and that it no
+// longer is, once each.
+func (w *slotWatch) say(slot Slot, held string) {
+	log, danger := w.guard.cfg.log(), slot.Danger()
+	switch {
+	case held != "" && !w.heldSaid:
 		log.Warn(held)
-	case held == "" && w.said:
-		log.Info("the server sends again", "slot", w.guard.cfg.Slot)
+	case held == "" && w.heldSaid:
+		log.Info("the server sends again", "slot", slot.Name)
 	}
-	w.said = held != ""
+	switch {
+	case danger != "" && !w.dangerSaid:
+		log.Warn(danger)
+	case danger == "" && w.dangerSaid:
+		log.Info("the slot is out of danger", "slot", slot.Name, "wal_status", slot.WALStatus)
+	}
+	w.heldSaid, w.dangerSaid = held != "", danger != ""
 }
 
 // heldBack says why the walsender sends nothing although there is something,

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"errors"
+	"io"
 	"maps"
+	"net"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/jackc/pglogrepl"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/outbox-cdc/outbox-cdc/replication"
 )
@@ -191,15 +195,22 @@ func reasonsByCode() map[int]string {
 
 // endReason returns the reason for which a session has ended, or an attempt at
 // one.
-func endReason(r rule, stopped bool) string {
+func endReason(err error, stopped bool) string {
 	if stopped {
 		return endedStopped
 	}
+	r := classify(err)
 	if r.class == classStartOver {
 		return endedStartOver
 	}
 	if reason, known := reasonsByCode()[r.code]; known {
 		return reason
+	}
+	// The brokers' connections end no session, so this one was the database's.
+	var refused *pgconn.PgError
+	var network net.Error
+	if errors.As(err, &refused) || errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return reasonsByCode()[codePostgres]
 	}
 	return endedOther
 }

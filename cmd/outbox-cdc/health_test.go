@@ -2,10 +2,15 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"net"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/outbox-cdc/outbox-cdc/publisher"
 	"github.com/outbox-cdc/outbox-cdc/replication"
@@ -72,10 +77,10 @@ func TestReadinessNamesEveryProblem(t *testing.T) {
 	h.failed(errors.New("server\naway"), time.Minute)
 	troubles := []publisher.Trouble{{Topic: "orders", Reason: `topic "orders" is unknown`, Remedy: "create it"}, {Topic: "orders", Partition: new(int32), Reason: "no leader"}, {Reason: "no broker"}}
 	got := judge(h.situation(), troubles)
-	if got.Ready || len(got.Problems) != 5 || got.Reason != got.Problems[0] {
-		t.Fatalf("got %+v, want not ready and five problems", got)
+	if got.Ready || len(got.Problems) != 4 || got.Reason != got.Problems[0] {
+		t.Fatalf("got %+v, want not ready and four problems", got)
 	}
-	for i, want := range []string{"no session since", "server; away", `topic "orders" is unknown; create it (since`, `topic "orders", partition 0: no leader (since`, "no broker (since"} {
+	for i, want := range []string{"no session since", `topic "orders" is unknown; create it (since`, `topic "orders", partition 0: no leader (since`, "no broker (since"} {
 		if !strings.HasPrefix(got.Problems[i], want) {
 			t.Errorf("problem %d is %q, want %q", i, got.Problems[i], want)
 		}
@@ -89,6 +94,8 @@ func TestSessionsAreCountedByReason(t *testing.T) {
 		stopped bool
 		want    string
 	}{
+		"server restarted":   {err: fmt.Errorf("walsender: %w", &pgconn.PgError{Code: "57P01"}), want: "postgres"},
+		"connection lost":    {err: fmt.Errorf("read: %w", &net.OpError{Op: "read", Err: syscall.ECONNRESET}), want: "postgres"},
 		"in order":           {stopped: true, want: "stopped"},
 		"server away":        {err: errAway, want: "postgres"},
 		"brokers away":       {err: &publisher.Fault{Kind: publisher.ErrUnreachable}, want: "kafka"},
@@ -99,7 +106,7 @@ func TestSessionsAreCountedByReason(t *testing.T) {
 		"publication absent": {err: &replication.Fault{Kind: replication.ErrSetup}, want: "setup"},
 		"unknown":            {err: errors.New("never seen"), want: "error"},
 	} {
-		got := endReason(classify(tc.err), tc.stopped)
+		got := endReason(tc.err, tc.stopped)
 		if got != tc.want || !slices.Contains(reasons, got) {
 			t.Errorf("%s: got %q, want %q, which is one of %v", name, got, tc.want, reasons)
 		}

@@ -103,7 +103,7 @@ func TestPagesOfAProcessThatIsNotReady(t *testing.T) {
 	m.watchdog.note(loopReader, false, -2*stuckAfter)
 	code, _, body := request(t, http.MethodGet, server.URL+"/readyz")
 	var ready readiness
-	if err := json.Unmarshal([]byte(body), &ready); err != nil || code != http.StatusServiceUnavailable || ready.Ready || len(ready.Problems) != 2 {
+	if err := json.Unmarshal([]byte(body), &ready); err != nil || code != http.StatusServiceUnavailable || ready.Ready || len(ready.Problems) != 1 || !strings.HasSuffix(ready.Reason, ": <b>server</b> away") {
 		t.Errorf("readyz: %d %s (%v)", code, body, err)
 	}
 	code, _, body = request(t, http.MethodGet, server.URL+"/livez")

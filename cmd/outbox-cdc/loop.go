@@ -58,7 +58,7 @@ func (l *loop) run(ctx context.Context) error {
 		})
 		rule := classify(err)
 		stopped := ctx.Err() != nil && (err == nil || interrupted(ctx, err))
-		l.health.sessionEnded(endReason(rule, stopped))
+		l.health.sessionEnded(endReason(err, stopped))
 		switch {
 		case stopped:
 			return nil

@@ -54,14 +54,8 @@ func (m *monitor) readiness() readiness { return judge(m.health.situation(), m.t
 // judge says whether a process in a situation is ready.
 func judge(now situation, troubles []publisher.Trouble) readiness {
 	var problems []string
-	switch now.state {
-	case stateStarting, stateStopping:
-		problems = append(problems, string(now.state)+" since "+clock(now.since))
-	case stateWaiting:
-		problems = append(problems, "no session since "+clock(now.since))
-	}
-	if now.fault != nil {
-		problems = append(problems, oneLine(now.fault.Error()))
+	if line := stateLine(now); line != "" {
+		problems = append(problems, line)
 	}
 	if now.heldBack != "" {
 		problems = append(problems, now.heldBack)
@@ -73,6 +67,23 @@ func judge(now situation, troubles []publisher.Trouble) readiness {
 		return readiness{Reason: problems[0], Problems: problems}
 	}
 	return readiness{Ready: true, Role: now.state}
+}
+
+// stateLine says why no session is up; it is empty if one is, or need not be.
+func stateLine(now situation) string {
+	var line string
+	switch now.state {
+	case stateActive, stateStandby:
+		return ""
+	case stateWaiting:
+		line = "no session since " + clock(now.since)
+	default:
+		line = string(now.state) + " since " + clock(now.since)
+	}
+	if now.fault != nil {
+		line += ": " + oneLine(now.fault.Error())
+	}
+	return line
 }
 
 // troubleLine is a trouble on Kafka's side as one line.
@@ -156,9 +167,8 @@ func (s sessionInfo) status() statusOfSession {
 
 // warnings are remarks on a slot that is not lost yet.
 func warnings(slot replication.Slot) []string {
-	if slot.WALStatus != "unreserved" {
-		return nil
+	if danger := slot.Danger(); danger != "" {
+		return []string{danger}
 	}
-	return []string{fmt.Sprintf("slot %q retains %s of WAL, more than max_slot_wal_keep_size, and is lost with the next checkpoint unless it is confirmed before; "+
-		"find out what holds it up, or raise the setting", slot.Name, sizeOf(slot.RetainedBytes))}
+	return nil
 }

@@ -116,6 +116,9 @@ func TestSlotThatIsLost(t *testing.T) {
 	if _, body := r.page("/status"); !strings.Contains(body, "max_slot_wal_keep_size") {
 		t.Errorf("/status does not warn: %s", body)
 	}
+	if said := r.Stderr(); strings.Count(said, "max_slot_wal_keep_size") != 1 {
+		t.Errorf("the log does not warn once:\n%s", said)
+	}
 	// What the slot needs, the ledger needs too.
 	o.verifyExcept(exceptions{incomplete: "the brokers take nothing"})
 	held, confirmed := o.held(), o.confirmed()
