@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -148,52 +146,4 @@ func TestSlotCreationListsTheSlotsThatAreInTheWay(t *testing.T) {
 	}
 	says(t, err, ErrSetup, "max_replication_slots = 3 are taken", forgotten, "standby_1 (inactive",
 		fmt.Sprintf("in_use (active, pid %d)", other.PgConn().PID()), "outbox-cdc slot drop")
-}
-
-// TestFailoverSlots creates one where the server has them, on a primary, and is
-// refused everywhere else. The standby is a copy of the primary that is never
-// told of its end.
-//
-// Behaviours: S19
-func TestFailoverSlots(t *testing.T) {
-	primary := harness.NewPostgres(t, harness.PostgresConfig{})
-	o := newDatabase(t, primary)
-	ctx := t.Context()
-	failover := CreateSlotOptions{Failover: true}
-	slot, err := CreateSlot(ctx, o.conn, o.cfg.Slot, failover)
-	switch {
-	case primary.Version() < 17:
-		says(t, err, ErrSetup, "--failover needs PostgreSQL 17 or later", fmt.Sprintf("the server is %d", primary.Version()))
-		o.noSlot()
-	case err != nil || !slot.Failover:
-		t.Fatalf("got %+v, %v", slot, err)
-	}
-	if _, err := primary.Stop(ctx, harness.Fast); err != nil {
-		t.Fatal(err)
-	}
-	data, err := primary.SaveData()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(data, "standby.signal"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	standby := harness.NewPostgres(t, harness.PostgresConfig{Data: data})
-	cfg := o.cfg
-	cfg.DSN = standby.DSN(o.cfg.Slot)
-	conn, err := cfg.Connect(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
-	for _, options := range []CreateSlotOptions{{}, failover} {
-		_, err = CreateSlot(ctx, conn, "other", options)
-		says(t, err, ErrSetup, "the server is a standby", "name the primary in --dsn")
-	}
-	if _, err := ListSlots(ctx, conn); err != nil {
-		t.Errorf("slots of a standby cannot be listed: %v", err)
-	}
-	if _, err := Preflight(ctx, cfg); !errors.Is(err, ErrUnreachable) {
-		t.Errorf("got %v, want ErrUnreachable: a standby may be promoted", err)
-	}
 }
