@@ -10,6 +10,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -27,19 +28,16 @@ const (
 // is just starting, is none of that.
 func (c *cluster) diagnose(ctx context.Context) *Fault {
 	faults := make([]*Fault, len(c.conf.Bootstrap))
-	done := make(chan struct{})
+	var probing sync.WaitGroup
 	for i, addr := range c.conf.Bootstrap {
-		go func() {
-			defer func() { done <- struct{}{} }()
+		probing.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 			defer cancel()
 			p := probe{addr: addr, conf: c.conf.Security}
 			faults[i] = p.diagnose(ctx)
-		}()
+		})
 	}
-	for range faults {
-		<-done
-	}
+	probing.Wait()
 	for _, f := range faults {
 		if f != nil {
 			return f
@@ -101,6 +99,7 @@ func (p probe) look(ctx context.Context, secured bool) (found listener) {
 		return found
 	}
 	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	found.tls = secured
 	if found.first = greet(conn); found.first.kafka {
 		found.mechanisms, found.loginless = askMechanisms(conn)

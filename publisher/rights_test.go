@@ -161,10 +161,11 @@ func testLookTwice(p *testPartition, reason string) {
 	p.t.Helper()
 	said := make(chan struct{}, 1)
 	p.cluster.log = slog.New(signalHandler{p.cluster.log.Handler(), "looked at twice", said})
-	predecessor, err := p.cluster.plainProducer(p.t.Context())
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	var predecessor identity
+	harness.Eventually(p.t, 20*time.Second, func() (err error) { // a broker that has just started says 14
+		predecessor, err = p.cluster.plainProducer(p.t.Context())
+		return err
+	})
 	p.mustSend(eventBatch(predecessor, 0, 1, 1, time.Now()))
 	var acquired acquisition
 	var acquiring errgroup.Group
