@@ -59,8 +59,8 @@ type Config struct {
 	// that this slot is known to have streamed before. One of them that is no
 	// longer published is a gap; any other is a matter of setup.
 	Streamed func(context.Context, *pgx.Conn) ([]string, error)
-	// Watch, if set, is given the state of the slot every few seconds while a
-	// session holds it.
+	// Watch, if set, is given the state of the slot every few seconds, while a
+	// session holds it and while it is waited for.
 	Watch func(Slot)
 	// HeldBack, if set, is told why the server does not send what it has, one
 	// line for an operator, and gets an empty line when it sends again.

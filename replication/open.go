@@ -137,6 +137,9 @@ func (w *waiter) busy(ctx context.Context, slot Slot) error {
 	if w.cfg.NoWait && slot.ActivePID != 0 {
 		return fault(ErrBusy, "slot %q is in use by process %d of the server; end it, or run without --no-wait", slot.Name, slot.ActivePID)
 	}
+	if w.cfg.Watch != nil {
+		w.cfg.Watch(slot)
+	}
 	changed := slot.ActivePID != w.holder && slot.ActivePID != 0
 	if !w.began || changed {
 		w.began, w.holder = true, slot.ActivePID

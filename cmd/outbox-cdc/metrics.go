@@ -1,6 +1,8 @@
 package main
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
@@ -45,6 +47,10 @@ func registerProcessMetrics(r prometheus.Registerer, m *monitor) {
 	})
 }
 
+// slotFresh is for how long what was seen of the slot is told: a lag of yesterday
+// would pass for that of today.
+const slotFresh = time.Minute
+
 // walStatuses are the values of pg_replication_slots.wal_status.
 func walStatuses() []string { return []string{"reserved", "extended", "unreserved", "lost"} }
 
@@ -71,7 +77,7 @@ func (p *processMetrics) Collect(out chan<- prometheus.Metric) {
 	if now.session.id != "" {
 		gauge(p.received, float64(now.session.received()))
 	}
-	if !now.slotSeen.IsZero() {
+	if time.Since(now.slotSeen) < slotFresh {
 		gauge(p.lag, float64(now.slot.LagBytes))
 		gauge(p.retained, float64(now.slot.RetainedBytes))
 		for _, s := range walStatuses() {

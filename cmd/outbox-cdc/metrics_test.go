@@ -4,11 +4,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/outbox-cdc/outbox-cdc/publisher"
+	"github.com/outbox-cdc/outbox-cdc/replication"
 )
 
 // articleNames are the metrics whose names the literature on the pattern fixes,
@@ -85,11 +87,13 @@ outbox_cdc_state{state="waiting"} 0
 	}
 }
 
-// TestMetricsBeforeTheFirstSession leaves out what is not known yet: a lag of 0
-// would be a lie.
-func TestMetricsBeforeTheFirstSession(t *testing.T) {
+// TestMetricsThatAreNotKnown leaves out what is not known yet, and what was seen
+// long ago: a lag of 0, or of yesterday, would be a lie.
+func TestMetricsThatAreNotKnown(t *testing.T) {
 	m := newTestMonitor()
 	m.health = newHealth()
+	m.health.sawSlot(replication.Slot{LagBytes: 1})
+	m.health.change(func(now *situation) { now.slotSeen = now.slotSeen.Add(-time.Hour) })
 	m.progress = func() publisher.Progress { return publisher.Progress{} }
 	registry := prometheus.NewRegistry()
 	registerProcessMetrics(registry, m)

@@ -25,12 +25,13 @@ func TestHealthFollowsTheServers(t *testing.T) {
 	r.awaitReady("active")
 	standby := o.launch(serving...)
 	standby.awaitReady("standby")
-	if _, body := standby.page("/status"); !strings.Contains(body, `"holder_pid"`) {
+	if _, body := standby.page("/status"); !strings.Contains(body, fmt.Sprintf(`"holder_pid": %d`, o.walsender())) {
 		t.Errorf("the standby does not say who holds the slot: %s", body)
 	}
-	standby.stop()
 	o.insert(10)
 	o.awaitDrained()
+	standby.awaitConfirmedInStatus()
+	standby.stop()
 
 	k.Broker(0).Proxy().Refuse()
 	o.insert(1)

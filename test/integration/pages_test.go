@@ -107,6 +107,18 @@ func (r *relay) mustLive() {
 	}
 }
 
+// awaitConfirmedInStatus waits until /status says where the slot stands.
+func (r *relay) awaitConfirmedInStatus() {
+	r.o.t.Helper()
+	harness.Eventually(r.o.t, patience, func() error {
+		confirmed := fmt.Sprintf(`"confirmed_flush_lsn": "%s"`, r.o.confirmed())
+		if _, body := r.page("/status"); !strings.Contains(body, confirmed) {
+			return fmt.Errorf("/status does not hold %s: %s", confirmed, body)
+		}
+		return nil
+	})
+}
+
 // metric returns a sample of /metrics, named with its labels, and whether there
 // is one.
 func (r *relay) metric(name string) (value float64, found bool) {
