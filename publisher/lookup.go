@@ -191,28 +191,3 @@ func (s *session) noticed(t *topic, m topicMetadata) {
 	}
 	s.lead(t, m)
 }
-
-// housekeep asks for the state of all topics and keeps idle partitions ours.
-func (s *session) housekeep() {
-	names := make([]string, 0, len(s.topics))
-	for name, t := range s.topics {
-		names = append(names, name)
-		for _, p := range t.partitions {
-			s.keepAcquired(p)
-		}
-	}
-	if len(names) == 0 {
-		return
-	}
-	s.help(func() {
-		found, err := s.cluster.leaders(s.ctx, names...)
-		if err != nil {
-			return // whoever needs a leader asks on its own
-		}
-		s.report(func() {
-			for name, m := range found {
-				s.noticed(s.topics[name], m)
-			}
-		})
-	})
-}

@@ -21,9 +21,6 @@ const (
 	// unknownProducerExpiry stands for producer.id.expiration.ms where that
 	// cannot be read.
 	unknownProducerExpiry = 2 * time.Hour
-	// housekeepingInterval is how often leaders and partition counts are asked
-	// for when nothing else calls for it.
-	housekeepingInterval = 30 * time.Second
 )
 
 // session is one Run. Its fields belong to the goroutine of Run, except where
@@ -168,16 +165,13 @@ func (s *session) fail(err error) {
 
 // loop is the life of the session.
 func (s *session) loop() error {
-	housekeeping := time.NewTicker(housekeepingInterval)
-	defer housekeeping.Stop()
+	s.keepHouse()
 	for {
 		select {
 		case chunk, ok := <-s.entries():
 			s.receive(chunk, ok)
 		case f := <-s.reports:
 			f()
-		case <-housekeeping.C:
-			s.housekeep()
 		case <-s.ctx.Done():
 			return context.Cause(s.ctx)
 		}

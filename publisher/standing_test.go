@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/outbox-cdc/outbox-cdc/decoder"
 	"github.com/outbox-cdc/outbox-cdc/test/harness"
 )
 
@@ -133,6 +135,43 @@ func TestTroublesOfASession(t *testing.T) {
 				t.Errorf("progress at the end: %+v, the last commit was at %s", got, last)
 			}
 		})
+	}
+}
+
+// TestTroubleOfAnIdleSession takes the brokers away while there is nothing to
+// publish.
+func TestTroubleOfAnIdleSession(t *testing.T) {
+	t.Parallel()
+	fake := newFake(t, kfake.NumBrokers(1), kfake.ClusterID("one"))
+	addr := fake.ListenAddrs()[0]
+	port := netip.MustParseAddrPort(addr).Port()
+	p := newTestPublisher(t, testConfig([]string{addr}))
+	entries, ended := make(chan *decoder.Chunk), make(chan error, 1)
+	h := manyOrders(1, 1) // which are not sent
+	go func() { ended <- p.Run(t.Context(), h.session(entries, &letters{})) }()
+	harness.Eventually(t, 10*time.Second, func() error {
+		if p.running.Load() == nil {
+			return errors.New("the session has not begun")
+		}
+		return nil
+	})
+	s := p.running.Load()
+	fake.Close()
+	s.report(s.housekeep)
+	found := awaitTrouble(t, p, 20*time.Second, func(Trouble) bool { return true })
+	if found.Class != "transient" || !strings.Contains(found.Reason, addr) || found.Remedy == "" {
+		t.Errorf("got %+v, want it to name %s and a remedy", found, addr)
+	}
+	newFake(t, kfake.NumBrokers(1), kfake.ClusterID("one"), kfake.Ports(int(port)))
+	harness.Eventually(t, 20*time.Second, func() error {
+		if all := p.Troubles(); len(all) > 0 {
+			return fmt.Errorf("troubles are left: %+v", all)
+		}
+		return nil
+	})
+	close(entries)
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -55,6 +55,7 @@ const (
 	troubleLeaders                        // nor can the leaders of its partitions
 	troublePartition                      // a partition does not go on
 	troubleDeadLetters                    // dead letters cannot be stored
+	troubleBrokers                        // no broker answers
 )
 
 // troubleKey names the thing. The partition is 0 where there is none.
