@@ -24,7 +24,7 @@ func TestLogStaysShortInAnOutage(t *testing.T) {
 	r := o.start(append(serving, "--dsn", o.pg.DSNVia(pg.Addr(), superuser, o.database), "--max-in-flight-bytes", "1MiB")...)
 	endLoad := o.load(1)
 	o.awaitCommitted(100)
-	length := long(6*time.Second, 2*time.Minute)
+	length := long(4*time.Second, 2*time.Minute)
 	// A line for each pause of 1, 2, 4, 8 and so on up to 30 s, and the first
 	// lines of an outage; of the brokers' twice a minute for each thing that
 	// fails.
