@@ -54,7 +54,7 @@ func args(flags ...string) func(*outbox) []string {
 // confirmed, though a row is waiting. When all is right again, the row is
 // published.
 //
-// Behaviours: S9
+// Behaviours: S9, S27
 func TestRefusal(t *testing.T) {
 	pg := harness.NewPostgres(t, harness.PostgresConfig{
 		TLS: true, HBA: []string{"host all guarded 127.0.0.1/32 scram-sha-256", "host all banned 127.0.0.1/32 reject"},
