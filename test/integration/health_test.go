@@ -97,7 +97,7 @@ func TestHealthTellsTheLag(t *testing.T) {
 	o := newOutbox(t, outboxConfig{kafka: k, postgres: harness.NewPostgres(t, harness.PostgresConfig{}), settings: shortTimeout})
 	r := o.start(serving...)
 	o.insert(5)
-	r.awaitMetric(lag, is(0))
+	o.awaitDrained()
 	k.Broker(0).Proxy().Stall(harness.BothWays)
 	before := o.walEnd()
 	tx := o.begin()
