@@ -57,21 +57,19 @@ func TestKafkaTopicIsMissing(t *testing.T) {
 	o.verify()
 }
 
-// TestKafkaTopicIsCreated has the relay create the topic of the first event of its
-// type, where topics are not created by themselves, with as many partitions as it
-// was told.
+// TestKafkaTopicIsCreated has the relay create its topic at the start, where topics
+// are not created by themselves, with as many partitions as it was told.
 //
 // Behaviours: K2
 func TestKafkaTopicIsCreated(t *testing.T) {
 	o := newOutbox(t, outboxConfig{later: []string{"new"}, partitions: 3})
-	r := o.start("--create-topics", "--create-topics-partitions", "3")
+	r := o.start("--topic", o.topic("new"), "--create-topics", "--create-topics-partitions", "3")
+	o.createTopic("new") // finds it with three partitions
 	for range 10 {
 		o.insertRow(o.rowOf("new"))
 	}
-	o.insertRow(o.rowOf("order"))
 	o.awaitDrained()
 	r.stop()
-	o.createTopic("new") // finds it with three partitions
 	o.verify()
 }
 
