@@ -47,7 +47,7 @@ func TestAcquireWhileBrokersFail(t *testing.T) {
 	runLong(t, "too few replicas in sync", func(t *testing.T) {
 		testShortOfReplicas(t, kafka)
 	})
-	t.Run("too few replicas in sync for a session", func(t *testing.T) {
+	runLong(t, "too few replicas in sync for a session", func(t *testing.T) {
 		testTroubleOfReplicas(t, kafka)
 	})
 	t.Run("a record that was not acknowledged in time", func(t *testing.T) {
