@@ -41,10 +41,12 @@ func TestSlotWaitsForAWalsender(t *testing.T) {
 	o.insert(5)
 	o.launch("--start-timeout", "1s").expectExit(patience, exitPostgres, "max_wal_senders = 2", "backup (pid ", "standby-1 (pid ", "--start-timeout")
 
-	r := o.launch()
-	r.awaitLog(waitingForWalsender, 1)
+	r := o.launch(serving...)
+	who := []string{"max_wal_senders = 2", "backup (pid ", "standby-1 (pid "}
+	r.awaitUnready(patience, who...)
+	r.mustLive()
 	reason := r.log(waitingForWalsender)[0].text("reason")
-	for _, text := range []string{"max_wal_senders = 2", "backup (pid ", "standby-1 (pid "} {
+	for _, text := range who {
 		if !strings.Contains(reason, text) {
 			t.Errorf("the reason does not hold %q: %s", text, reason)
 		}
@@ -72,6 +74,7 @@ func TestSlotWaitsForAWalsender(t *testing.T) {
 	r.awaitLog(waitingForWalsender, 2)
 	again.Close(t.Context())
 	r.awaitLogWithin(5*time.Second, "session started", 2)
+	r.awaitReady("active")
 	o.insert(5)
 	o.awaitDrained()
 	r.stop()
