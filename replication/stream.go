@@ -227,7 +227,7 @@ func (s *Stream) copyData(body []byte) error {
 		if err := s.decoder.Decode(x.data, s.chunk); err != nil {
 			return fmt.Errorf("decode at %s: %w", x.start, err)
 		}
-		return nil
+		return s.credible()
 	case copyKeepalive:
 		k, err := parseKeepalive(body)
 		if err != nil {
@@ -236,6 +236,17 @@ func (s *Stream) copyData(body []byte) error {
 		return s.keepalive(k)
 	}
 	return fmt.Errorf("%w: CopyData of type 0x%02x", errFraming, body[0])
+}
+
+// credible checks that the newest marker promises no more than has been
+// received. A commit ends where its own message says it stands; one that ends
+// beyond would, as more is received, confirm events that are still out.
+func (s *Stream) credible() error {
+	n := len(s.chunk.Entries)
+	if n == 0 || s.chunk.Entries[n-1].Marker <= s.Received() {
+		return nil
+	}
+	return fmt.Errorf("%w: a transaction ends at %s, and no more than %s was received", decoder.ErrMalformed, s.chunk.Entries[n-1].Marker, s.Received())
 }
 
 // keepalive costs next to nothing: a busy cluster sends a thousand a second.

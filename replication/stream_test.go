@@ -3,6 +3,7 @@ package replication
 import (
 	"errors"
 	"io"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -227,6 +228,7 @@ func TestStreamEndsWithEveryMessageThatEndsAStream(t *testing.T) {
 		{"a message beyond all bounds", []byte{msgCopyData, 0xff, 0xff, 0xff, 0xff}, errFraming},
 		{"a malformed pgoutput message", xlogMessage(0x2000, []byte{'B', 1}), decoder.ErrMalformed},
 		{"an unknown pgoutput message", xlogMessage(0x2000, []byte{'S', 1}), decoder.ErrMalformed},
+		{"a commit that ends beyond its own message", commitBeyondItself(0x2000), decoder.ErrMalformed},
 		{"the publication did not exist, up to 17", serverMessage(t, &pgproto3.ErrorResponse{
 			Severity: "ERROR", Code: "42704", Message: `publication "p" does not exist`, Routine: routinePublication}), ErrGap},
 		{"the publication did not exist, from 18 on", serverMessage(t, &pgproto3.NoticeResponse{
@@ -251,6 +253,13 @@ func TestStreamEndsWithEveryMessageThatEndsAStream(t *testing.T) {
 			})
 		})
 	}
+}
+
+// commitBeyondItself is an empty transaction whose commit says that it ends
+// behind the position of its message. Everything up to there would count as
+// done once it was received.
+func commitBeyondItself(end pglogrepl.LSN) []byte {
+	return slices.Concat(xlogMessage(end-9, beginOf(end-8)), xlogMessage(end, commitOf(end-8, end+0x1000)))
 }
 
 func TestStreamGoesOnAfterANotice(t *testing.T) {

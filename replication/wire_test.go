@@ -43,6 +43,12 @@ var outboxTable = decoder.Table{OID: 16384, Schema: "public", Name: "outbox_even
 
 // newWire starts a stream whose publisher can take up to chunks chunks.
 func newWire(t *testing.T, cfg Config, srv Server, chunks int) *wire {
+	return newWireHearing(t, cfg, srv, chunks, 100000)
+}
+
+// newWireHearing is newWire for a test that hears at most statuses of them
+// before it takes them.
+func newWireHearing(t *testing.T, cfg Config, srv Server, chunks, statuses int) *wire {
 	ours, theirs := net.Pipe()
 	srv.Tables = []decoder.Table{outboxTable}
 	r := &reader{conn: ours, source: ours, buf: make([]byte, readBytes)}
@@ -51,7 +57,7 @@ func newWire(t *testing.T, cfg Config, srv Server, chunks int) *wire {
 		conn:   theirs,
 		stream: newStream(cfg, srv, r, slotPosition, decoder.NewPool()),
 		out:    make(chan *decoder.Chunk, chunks),
-		heard:  make(chan status, 100000),
+		heard:  make(chan status, statuses),
 		done:   make(chan struct{}),
 		asks:   make(chan struct{}, 1),
 		ended:  make(chan error, 1),
@@ -204,11 +210,8 @@ func relationMessage() []byte {
 // transaction is a committed transaction of n rows, each with a payload of
 // size bytes, that ends at end.
 func transaction(end pglogrepl.LSN, n, size int) []byte {
-	commit := uint64(end) - 8
-	begin := binary.BigEndian.AppendUint64([]byte{'B'}, commit)
-	begin = binary.BigEndian.AppendUint64(begin, 0)
-	begin = binary.BigEndian.AppendUint32(begin, 1)
-	messages := xlogMessage(pglogrepl.LSN(commit)-1, begin)
+	commit := end - 8
+	messages := xlogMessage(commit-1, beginOf(commit))
 	row := binary.BigEndian.AppendUint32([]byte{'I'}, outboxTable.OID)
 	row = append(row, 'N', 0, 5)
 	for _, v := range []string{"1", "order", "7", "OrderCreated", string(bytes.Repeat([]byte{'x'}, size))} {
@@ -216,12 +219,19 @@ func transaction(end pglogrepl.LSN, n, size int) []byte {
 		row = append(row, v...)
 	}
 	for range n {
-		messages = append(messages, xlogMessage(pglogrepl.LSN(commit)-1, row)...)
+		messages = append(messages, xlogMessage(commit-1, row)...)
 	}
-	last := append([]byte{'C', 0}, binary.BigEndian.AppendUint64(nil, commit)...)
-	last = binary.BigEndian.AppendUint64(last, uint64(end))
-	last = binary.BigEndian.AppendUint64(last, 0)
-	return append(messages, xlogMessage(end, last)...)
+	return append(messages, xlogMessage(end, commitOf(commit, end))...)
+}
+
+func beginOf(commit pglogrepl.LSN) []byte {
+	b := binary.BigEndian.AppendUint64([]byte{'B'}, uint64(commit))
+	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(b, 0), 1)
+}
+
+func commitOf(commit, end pglogrepl.LSN) []byte {
+	b := binary.BigEndian.AppendUint64([]byte{'C', 0}, uint64(commit))
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, uint64(end)), 0)
 }
 
 // serverMessage encodes a message of the server.
