@@ -39,6 +39,9 @@ func OpenStream(ctx context.Context, cfg Config, srv Server, pool *decoder.Pool)
 	position, err := start(ctx, cfg, srv, conn)
 	if err != nil {
 		closeQuietly(conn.PgConn)
+		// After a command that was given up, the library goes on to wait for
+		// its end in the background, and the server might give us the slot.
+		conn.Conn().Close()
 		return nil, err
 	}
 	s := newStream(cfg, srv, newReader(conn), position, pool)
@@ -52,7 +55,11 @@ func OpenStream(ctx context.Context, cfg Config, srv Server, pool *decoder.Pool)
 // slot stood. Nothing but a crash of the server, which ends this connection
 // too, moves a slot back, so what it returns is never ahead of the slot.
 func start(ctx context.Context, cfg Config, srv Server, conn *replicationConn) (pglogrepl.LSN, error) {
-	system, err := pglogrepl.IdentifySystem(ctx, conn.PgConn)
+	var system pglogrepl.IdentifySystemResult
+	err := cfg.answered(ctx, func(ctx context.Context) (err error) {
+		system, err = pglogrepl.IdentifySystem(ctx, conn.PgConn)
+		return err
+	})
 	if err != nil {
 		return 0, fmt.Errorf("identify the server: %w", err)
 	}
@@ -62,7 +69,7 @@ func start(ctx context.Context, cfg Config, srv Server, conn *replicationConn) (
 	}
 	wait := waiter{cfg: cfg}
 	for {
-		slot, err := readSlotSimple(ctx, conn.PgConn, cfg.Slot)
+		slot, err := lookAt(ctx, cfg, conn)
 		if err != nil {
 			return 0, err
 		}
@@ -70,12 +77,12 @@ func start(ctx context.Context, cfg Config, srv Server, conn *replicationConn) (
 			return 0, err
 		}
 		if slot.ActivePID == 0 {
-			err = startReplication(ctx, conn.PgConn, cfg)
+			err = cfg.answered(ctx, func(ctx context.Context) error { return startReplication(ctx, conn.PgConn, cfg) })
 			if !isCode(err, "55006") {
 				return slot.Confirmed, err
 			}
 			// Somebody was faster.
-			if slot, err = readSlotSimple(ctx, conn.PgConn, cfg.Slot); err != nil {
+			if slot, err = lookAt(ctx, cfg, conn); err != nil {
 				return 0, err
 			}
 		}
@@ -83,6 +90,27 @@ func start(ctx context.Context, cfg Config, srv Server, conn *replicationConn) (
 			return 0, err
 		}
 	}
+}
+
+func lookAt(ctx context.Context, cfg Config, conn *replicationConn) (slot Slot, err error) {
+	err = cfg.answered(ctx, func(ctx context.Context) (err error) {
+		slot, err = readSlotSimple(ctx, conn.PgConn, cfg.Slot)
+		return err
+	})
+	return slot, err
+}
+
+// answered runs a command on a connection that does not stream yet. A server
+// that does not answer it must not hold us up for ever: one that waits for the
+// slot would not notice that it is free.
+func (c Config) answered(ctx context.Context, command func(context.Context) error) error {
+	within, cancel := context.WithTimeout(ctx, c.silenceTimeout())
+	defer cancel()
+	err := command(within)
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w: no answer for %s before the stream of slot %q began", ErrSilent, c.silenceTimeout(), c.Slot)
+	}
+	return err
 }
 
 // startReplication sends START_REPLICATION and waits for the stream to begin.

@@ -217,6 +217,27 @@ func TestOpenStreamRefusesAnotherServer(t *testing.T) {
 	}
 }
 
+// A server that hangs before it streams is given up like one that hangs then.
+func TestOpenStreamFindsASilentServer(t *testing.T) {
+	for name, query := range map[string]string{
+		"instead of identifying itself":   "IDENTIFY_SYSTEM",
+		"when it is asked about the slot": slotColumns,
+		"instead of starting":             "START_REPLICATION",
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWalsender(t, goodSlot())
+			w.unanswered = query
+			cfg := w.config()
+			cfg.SilenceTimeout = 50 * time.Millisecond
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			if _, err := OpenStream(ctx, cfg, w.server(), decoder.NewPool()); !errors.Is(err, ErrSilent) {
+				t.Errorf("got %v, want ErrSilent", err)
+			}
+		})
+	}
+}
+
 func TestOpenStreamPassesOnWhatTheServerRefuses(t *testing.T) {
 	w := newWalsender(t, goodSlot())
 	w.refuse <- &pgproto3.ErrorResponse{Severity: "ERROR", Code: "55000", Message: "cannot read from logical replication slot"}

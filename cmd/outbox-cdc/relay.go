@@ -178,12 +178,15 @@ func (r *relay) begin(ctx context.Context, srv replication.Server, stream *repli
 
 // record reads the record of the slot; nil if there is none.
 func (r *relay) record(ctx context.Context) (*checkpoint.Record, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, preflightTimeout, errTooLate)
+	defer cancel()
 	conn, err := r.source.Connect(ctx)
 	if err != nil {
-		return nil, err
+		return nil, r.unanswered(ctx, err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	return r.load(ctx, conn)
+	record, err := r.load(ctx, conn)
+	return record, r.unanswered(ctx, err)
 }
 
 // load reads the record of the slot. Without the right to, the session does
