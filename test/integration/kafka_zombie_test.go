@@ -25,16 +25,7 @@ func TestKafkaZombieIsShutOut(t *testing.T) {
 	o.awaitDrained()
 	eachProxy(k, func(p *harness.Proxy) { p.StallOpen(harness.ToServer) })
 	o.insert(60)
-	harness.Eventually(t, patience, func() error {
-		holding := 0
-		for _, b := range k.Brokers() {
-			holding += b.Proxy().Holding()
-		}
-		if holding == 0 {
-			return errors.New("no request is on its way")
-		}
-		return nil
-	})
+	awaitUnderWay(t, k)
 	zombie.pause()
 	harness.Eventually(t, patience, func() error {
 		if pid := o.walsender(); pid != 0 {
@@ -56,5 +47,51 @@ func TestKafkaZombieIsShutOut(t *testing.T) {
 	o.insert(60)
 	o.awaitDrained()
 	zombie.stop()
+	o.verify()
+}
+
+// awaitUnderWay waits until the proxies hold back requests.
+func awaitUnderWay(t testing.TB, k *harness.Kafka) {
+	t.Helper()
+	harness.Eventually(t, patience, func() error {
+		holding := 0
+		for _, b := range k.Brokers() {
+			holding += b.Proxy().Holding()
+		}
+		if holding == 0 {
+			return errors.New("no request is on its way")
+		}
+		return nil
+	})
+}
+
+// TestKafkaZombiesAreShutOutEachTime does so under load, again and again: each
+// relay is frozen with requests on their way, its walsender is ended, so that
+// the next one takes over at once, and then the requests arrive and it wakes up.
+//
+// Behaviours: S3
+func TestKafkaZombiesAreShutOutEachTime(t *testing.T) {
+	k := threeBrokers(t)
+	o := newOutbox(t, outboxConfig{kafka: k, partitions: 3})
+	r := o.start()
+	endLoad := o.load(2)
+	for range many(3, 100) {
+		o.awaitCommitted(50)
+		eachProxy(k, func(p *harness.Proxy) { p.StallOpen(harness.ToServer) })
+		awaitUnderWay(t, k)
+		r.pause()
+		o.exec("SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = $1", o.slot)
+		successor := o.start()
+		o.awaitDrained()
+		eachProxy(k, (*harness.Proxy).Resume)
+		r.resume()
+		r.awaitLog("session ended", 1)
+		o.awaitDrained()
+		r.kill()
+		r = successor
+	}
+	endLoad()
+	o.awaitDrained()
+	r.stop()
 	o.verify()
 }
