@@ -6,13 +6,16 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/outbox-cdc/outbox-cdc/decoder"
 	"github.com/outbox-cdc/outbox-cdc/test/harness"
 )
 
@@ -183,3 +186,83 @@ func (w *writer) maybeFreeze(ctx context.Context, n int) {
 
 // numberOf is the number of the event that position made the tail's position of.
 func numberOf(t *tail) int { return int(t.position.Index) }
+
+// TestTwoPublishersBelieveThatTheyOwnTheSlot lets two whole publishers publish
+// the same history at the same time, with an owner that lies to both: it says
+// whenever it is asked that the slot is theirs. They shut each other out, again
+// and again, and what they write together is there once, in order.
+func TestTwoPublishersBelieveThatTheyOwnTheSlot(t *testing.T) {
+	t.Parallel() // it mostly waits
+	kafka := harness.SharedKafka(t, 1)
+	topic := harness.NewTopic(t, kafka, harness.TopicConfig{Partitions: 3})
+	length := 100
+	if harness.Long() {
+		length = 3000
+	}
+	transactions := manyOrders(length, 3).transactions
+	var believers errgroup.Group
+	var retries atomic.Int64
+	for seed := range uint64(2) {
+		p := past{history: &history{transactions: transactions}, t: t, brokers: kafka.Addrs(), topic: topic, admin: kafka.Admin()}
+		random := rand.New(rand.NewPCG(seed, 11))
+		believers.Go(func() error {
+			for {
+				err := p.believe(t.Context(), random)
+				if !errors.Is(err, ErrStartOver) {
+					return err
+				}
+				retries.Add(1)
+			}
+		})
+	}
+	if err := believers.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	want := make(map[int32][]string)
+	for _, tx := range transactions {
+		for _, e := range tx.events {
+			p := partitionOf([]byte(e.aggregateID.(string)), 3)
+			want[p] = append(want[p], e.id.(string))
+		}
+	}
+	p := past{t: t, brokers: kafka.Addrs(), topic: topic, admin: kafka.Admin()}
+	for partition, records := range p.records() {
+		if got := ids(records); !slices.Equal(got, want[partition]) {
+			t.Errorf("partition %d:\n got %v\nwant %v", partition, got, want[partition])
+		}
+	}
+	t.Logf("%d sessions started over", retries.Load())
+}
+
+// believe is one session that is fed with pauses, as a backlog would not be.
+func (p past) believe(ctx context.Context, random *rand.Rand) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	publisher, err := New(p.config(), NewMetrics(prometheus.NewRegistry()), testLog(p.t))
+	if err != nil {
+		return err
+	}
+	defer publisher.Close()
+	streaming, stop := context.WithCancel(ctx)
+	source, entries := make(chan *decoder.Chunk), make(chan *decoder.Chunk)
+	var feeding errgroup.Group
+	feeding.Go(func() error {
+		p.stream(streaming, source)
+		return nil
+	})
+	feeding.Go(func() error {
+		defer close(entries)
+		for chunk := range source {
+			_ = sleep(streaming, time.Duration(random.Int64N(int64(5*time.Millisecond))))
+			select {
+			case entries <- chunk:
+			case <-streaming.Done():
+			}
+		}
+		return nil
+	})
+	err = publisher.Run(ctx, p.session(entries, &letters{}))
+	stop()
+	_ = feeding.Wait()
+	return err
+}

@@ -1,0 +1,120 @@
+//go:build linux || darwin
+
+package publisher
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/outbox-cdc/outbox-cdc/decoder"
+	"github.com/outbox-cdc/outbox-cdc/test/harness"
+)
+
+// TestWhatBrokersForget covers brokers that forget within seconds what they
+// otherwise remember for days: producers, and transactional ids.
+func TestWhatBrokersForget(t *testing.T) {
+	t.Parallel() // it mostly waits
+	kafka := harness.NewKafka(t, harness.KafkaConfig{Proxied: true, Properties: map[string]string{
+		"producer.id.expiration.ms":                                   "2000",
+		"producer.id.expiration.check.interval.ms":                    "200",
+		"transactional.id.expiration.ms":                              "2000",
+		"transaction.remove.expired.transaction.cleanup.interval.ms":  "500",
+		"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
+	}})
+	t.Run("the answer to a batch is lost", func(t *testing.T) {
+		testForgottenInDoubt(t, kafka, 0)
+	})
+	t.Run("the answer to a batch of old records is lost", func(t *testing.T) {
+		testForgottenInDoubt(t, kafka, 48*time.Hour)
+	})
+	t.Run("a process comes back when its transactional id is forgotten", func(t *testing.T) {
+		t.Parallel()
+		p := pastOn(t, kafka.Addrs(), harness.NewTopic(t, kafka, harness.TopicConfig{}))
+		awaitTransactionState(t, kafka, "outbox-cdc.7000.test."+p.topic+".0", "", 20*time.Second)
+		p.goOn()
+		p.wantTwice(0)
+	})
+	t.Run("a zombie comes back when its epoch is forgotten", func(t *testing.T) {
+		t.Parallel()
+		testForgottenEpoch(t, kafka)
+	})
+}
+
+// awaitForgotten waits until the broker knows no producer of a partition.
+func awaitForgotten(t *testing.T, kafka *harness.Kafka, topic string) {
+	t.Helper()
+	var set kadm.TopicsSet
+	set.Add(topic, 0)
+	harness.Eventually(t, 20*time.Second, func() error {
+		described, err := kafka.Admin().DescribeProducers(t.Context(), set)
+		if err != nil {
+			return err
+		}
+		if n := len(described[topic].Partitions[0].ActiveProducers); n > 0 {
+			return fmt.Errorf("%d producers are remembered", n)
+		}
+		return nil
+	})
+}
+
+// testForgottenInDoubt loses the answers to batches until the broker has
+// forgotten who sent them. Sent again as they are, they would be appended again.
+func testForgottenInDoubt(t *testing.T, kafka *harness.Kafka, age time.Duration) {
+	topic := harness.NewTopic(t, kafka, harness.TopicConfig{})
+	p := past{history: manyOrders(40, 4), t: t, brokers: kafka.Addrs(), topic: topic, admin: kafka.Admin()}
+	for i := range p.transactions {
+		p.transactions[i].at = p.transactions[i].at.Add(-age)
+	}
+	ctx := testContext(t)
+	source, entries := make(chan *decoder.Chunk), make(chan *decoder.Chunk, len(p.transactions))
+	go p.stream(ctx, source)
+	var running errgroup.Group
+	running.Go(func() error {
+		return newTestPublisher(t, p.config()).Run(ctx, p.session(entries, &letters{}))
+	})
+	entries <- <-source
+	waitFor(t, func() bool { return p.slot() == p.transactions[0].end })
+	proxy := kafka.Broker(0).Proxy()
+	proxy.Swallow(harness.ToClient)
+	before := p.end0()
+	for chunk := range source {
+		entries <- chunk
+	}
+	close(entries)
+	waitFor(t, func() bool { return p.end0() > before })
+	awaitForgotten(t, kafka, topic)
+	proxy.Resume()
+	proxy.Cut()
+	if err := running.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	p.wantTwice(0)
+}
+
+// end0 returns the end offset of partition 0.
+func (p past) end0() int64 {
+	p.t.Helper()
+	ends, err := p.admin.ListEndOffsets(p.t.Context(), p.topic)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	end, _ := ends.Lookup(p.topic, 0)
+	return end.Offset
+}
+
+// testForgottenEpoch shows why the slot's ownership is asked for before each
+// send: a broker that has forgotten the fence takes what a predecessor had in
+// hand.
+func testForgottenEpoch(t *testing.T, kafka *harness.Kafka) {
+	p := newPartition(t, kafka, openCluster(t, kafka.Addrs()), harness.TopicConfig{})
+	zombie := p.acquire()
+	p.mustSend(eventBatch(zombie.identity, 0, 1, 1, time.Now()))
+	successor := p.acquire()
+	p.mustSend(eventBatch(successor.identity, 0, 2, 2, time.Now()))
+	awaitForgotten(t, kafka, p.topic)
+	p.mustSend(eventBatch(zombie.identity, 1, 2, 2, time.Now()))
+}
