@@ -121,6 +121,31 @@ func TestKafkaPartitionsAreAdded(t *testing.T) {
 	o.verifyExcept(exceptions{rerouted: "partitions were added"})
 }
 
+// TestKafkaPartitionsAreAddedBehindACrash kills the relay under load and raises
+// the number of partitions before it starts again. What the old number had in
+// flight is not recognised, and nothing of it is lost.
+//
+// Behaviours: O3, P16
+func TestKafkaPartitionsAreAddedBehindACrash(t *testing.T) {
+	o := newOutbox(t, outboxConfig{partitions: 2})
+	r := o.start()
+	stop := o.load(2)
+	o.awaitCommitted(200)
+	r.kill()
+	o.awaitCommitted(50)
+	stop()
+	if err := o.kafka.AddPartitions(t.Context(), o.topic("order"), 5); err != nil {
+		t.Fatal(err)
+	}
+	r = o.start()
+	o.awaitDrained()
+	r.stop()
+	if recognised := r.log("events recognised in the partitions and not sent again"); len(recognised) > 0 {
+		t.Errorf("events were skipped on the word of another number of partitions: %v", recognised)
+	}
+	o.verifyExcept(exceptions{duplicates: "partitions were added", rerouted: "partitions were added"})
+}
+
 // TestKafkaRoutingChanges kills the relay under load and starts it with another
 // routing: what is in the topic was not put there by that, so nothing of it is
 // recognised, and nothing is lost either.

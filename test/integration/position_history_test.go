@@ -66,6 +66,94 @@ func TestPositionComparesNumbers(t *testing.T) {
 	o.verify()
 }
 
+// TestPositionOfARestoredDatabase puts an earlier copy of the data directory in
+// place, so that what is committed next has positions that the topics have
+// already, of events that are no more. Nothing of the history that counts is
+// lost, whether it has come as far as the lost one again or further. What the
+// copy's slot had not confirmed, as far as it says, may be there twice.
+//
+// Behaviours: P14
+func TestPositionOfARestoredDatabase(t *testing.T) {
+	pg := harness.NewPostgres(t, harness.PostgresConfig{})
+	o := newOutbox(t, outboxConfig{postgres: pg})
+	const before = 20
+	r := o.start()
+	o.insert(before)
+	o.awaitDrained()
+	r.stop()
+	saved := o.save()
+	r = o.start()
+	o.insert(20)
+	o.insertBatch(200)
+	o.awaitDrained()
+	r.kill()
+	o.sampler.stop()
+	o.restore(saved)
+	for _, rows := range []int{10, 20, 400} {
+		r = o.start()
+		o.insert(5)
+		o.insertBatch(rows)
+		o.awaitDrained()
+		r.kill()
+	}
+	o.start()
+	o.awaitDrained()
+	o.verified = true // by hand: the oracle knows one history
+	found := make(map[string]int)
+	for _, record := range o.records() {
+		id, _ := record.Header("event_id")
+		found[id]++
+	}
+	ids, err := harness.Query[string](t.Context(), pg, o.database, "SELECT id::text FROM "+o.table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		most := 1
+		if numberOf(id) <= before {
+			most = 2
+		}
+		if n := found[id]; n < 1 || n > most {
+			t.Errorf("%s is in the topics %d times", id, n)
+		}
+	}
+	if want := before + 5 + 10 + 5 + 20 + 5 + 400; len(ids) != want {
+		t.Errorf("the table has %d rows, want %d", len(ids), want)
+	}
+}
+
+// save stops the server and starts it again, and returns a copy of its data
+// from in between.
+func (o *outbox) save() (saved string) {
+	o.t.Helper()
+	_, err := o.pg.Stop(o.t.Context(), harness.Fast)
+	if err == nil {
+		saved, err = o.pg.SaveData()
+	}
+	if err == nil {
+		err = o.pg.Start(o.t.Context())
+	}
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return saved
+}
+
+// restore ends the server and starts it again with data that was saved.
+func (o *outbox) restore(saved string) {
+	o.t.Helper()
+	_, err := o.pg.Stop(o.t.Context(), harness.Immediate)
+	if err == nil {
+		err = o.pg.RestoreData(saved)
+	}
+	if err == nil {
+		err = o.pg.Start(o.t.Context())
+	}
+	if err != nil {
+		o.t.Fatal(err)
+	}
+}
+
 // TestPositionMakesRedeliveriesAlike has events delivered again under one
 // origin, which takes a slot that was set back and partitions that have lost
 // their records. Consumers can tell by everything that they are the same.
