@@ -3,11 +3,14 @@
 package publisher
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/outbox-cdc/outbox-cdc/decoder"
@@ -42,6 +45,52 @@ func TestWhatBrokersForget(t *testing.T) {
 		t.Parallel()
 		testForgottenEpoch(t, kafka)
 	})
+}
+
+// TestTailIsCompactedAway has somebody write newer records of the keys of our
+// last ones, in a topic that is compacted, until ours are gone. Nothing is
+// recognised by records that are gone, so what was not confirmed comes again as
+// far as it was behind what is left.
+func TestTailIsCompactedAway(t *testing.T) {
+	runLong(t, "which takes the brokers a while", testCompactedTail)
+}
+
+func testCompactedTail(t *testing.T) {
+	kafka := harness.NewKafka(t, harness.KafkaConfig{Properties: map[string]string{"log.cleaner.backoff.ms": "200"}})
+	p := pastOn(t, kafka.Addrs(), harness.NewTopic(t, kafka, harness.TopicConfig{Settings: map[string]string{
+		"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.001", "segment.ms": "100",
+	}}))
+	before := ids(p.records()[0])
+	const removed = 10
+	client, err := kgo.NewClient(kgo.SeedBrokers(kafka.Addrs()...), kgo.DefaultProduceTopic(p.topic))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	newer := []byte("somebody else's")
+	harness.Eventually(t, time.Minute, func() error {
+		var records []*kgo.Record
+		for _, id := range before[len(before)-removed:] {
+			records = append(records, &kgo.Record{Key: []byte(id), Value: newer})
+		}
+		if err := client.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
+			return err
+		}
+		if left := p.ours(newer); len(left) > len(before)-removed {
+			return fmt.Errorf("%d records are left", len(left))
+		}
+		return nil
+	})
+	p.goOn()
+	if got := p.ours(newer); !slices.Equal(got, before) {
+		t.Errorf("got %v, want %v", got, before)
+	}
+}
+
+// ours returns the events of partition 0 without the records of somebody else.
+func (p past) ours(others []byte) []string {
+	p.t.Helper()
+	return ids(slices.DeleteFunc(p.records()[0], func(r *kgo.Record) bool { return bytes.Equal(r.Value, others) }))
 }
 
 // awaitForgotten waits until the broker knows no producer of a partition.
