@@ -106,8 +106,11 @@ func (w *walsender) serve(b *pgproto3.Backend, conn net.Conn) error {
 	if err != nil {
 		return nil
 	}
-	parameters := startup.(*pgproto3.StartupMessage).Parameters
-	w.parameters.Store(&parameters)
+	if start, ok := startup.(*pgproto3.StartupMessage); ok {
+		w.parameters.Store(&start.Parameters)
+	} else {
+		return nil // a command is to be cancelled
+	}
 	b.Send(&pgproto3.AuthenticationOk{})
 	b.Send(&pgproto3.BackendKeyData{ProcessID: 4711, SecretKey: []byte{1, 2, 3, 4}})
 	b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
