@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -70,8 +69,14 @@ func (p past) publishUnconfirmed() {
 // goOn runs sessions of a new process until all is published and confirmed.
 func (p past) goOn() {
 	p.t.Helper()
+	p.goOnWith(p.config())
+}
+
+// goOnWith is goOn with another configuration.
+func (p past) goOnWith(cfg Config) {
+	p.t.Helper()
 	ctx := testContext(p.t)
-	publisher := newTestPublisher(p.t, p.config())
+	publisher := newTestPublisher(p.t, cfg)
 	for {
 		err := p.publish(ctx, p.t, publisher, &letters{})
 		if err == nil {
@@ -135,7 +140,11 @@ func (p past) wantTwice(want int) {
 	times := make(map[string]int)
 	for _, records := range p.records() {
 		for _, r := range records {
-			times[string(r.Key)]++
+			for _, h := range r.Headers {
+				if h.Key == eventIDHeader {
+					times[string(h.Value)]++
+				}
+			}
 		}
 	}
 	twice := 0
@@ -165,10 +174,77 @@ func (p past) events() int {
 	return n
 }
 
-func TestCrashAloneDoublesNothing(t *testing.T) {
-	p := newPast(t, 2)
-	p.goOn()
-	p.wantTwice(0)
+// With another routing, what the old one wrote is not looked for.
+func TestAnotherConfigurationBehindACrash(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*Config)
+		again  bool
+	}{
+		{"the same", func(*Config) {}, false},
+		{"what does not route", func(c *Config) { c.Compression, c.MaxInFlightBytes, c.OnPoison = "gzip", 2<<20, PolicyHalt }, false},
+		{"another key", func(c *Config) { c.Key = KeyAggregateID }, true},
+		{"another way to the partition", func(c *Config) { c.PartitionBy = PartitionByKey }, true},
+		{"without headers to be recognised by", func(c *Config) { c.PositionHeaders = false }, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p := newPast(t, 2)
+			cfg := p.config()
+			tt.change(&cfg)
+			p.goOnWith(cfg)
+			if tt.again {
+				p.wantTwice(p.events())
+			} else {
+				p.wantTwice(0)
+			}
+		})
+	}
+}
+
+// A batch that was under way when its topic was deleted is taken by the next
+// topic of that name. With another number of partitions it is not recognised
+// there.
+func TestTopicMadeAgainTakesALateBatch(t *testing.T) {
+	for _, tt := range []struct {
+		partitions int32
+		again      bool
+	}{{2, false}, {3, true}} {
+		t.Run(fmt.Sprint(tt.partitions, " partitions instead of 2"), func(t *testing.T) {
+			t.Parallel() // a tail of another producer is waited for
+			p := newPast(t, 2)
+			late := p.records()[0]
+			if _, err := p.admin.DeleteTopic(t.Context(), p.topic); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := p.admin.CreateTopic(t.Context(), tt.partitions, 3, nil, p.topic); err != nil {
+				t.Fatal(err)
+			}
+			p.write(0, late...)
+			p.goOn()
+			if tt.again {
+				p.wantTwice(len(late))
+			} else {
+				p.wantTwice(0)
+			}
+		})
+	}
+}
+
+// write writes records again, headers and all, into a partition.
+func (p past) write(partition int32, records ...*kgo.Record) {
+	p.t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(p.brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer client.Close()
+	for _, r := range records {
+		again := &kgo.Record{Topic: p.topic, Partition: partition, Key: r.Key, Value: r.Value, Headers: r.Headers, Timestamp: r.Timestamp}
+		if err := client.ProduceSync(p.t.Context(), again).FirstErr(); err != nil {
+			p.t.Fatal(err)
+		}
+	}
 }
 
 // What was routed by the old number of partitions is not looked for, so
@@ -180,139 +256,4 @@ func TestPartitionsAddedBehindACrash(t *testing.T) {
 	}
 	p.goOn()
 	p.wantTwice(p.events())
-}
-
-func TestRecordsRemovedBehindACrash(t *testing.T) {
-	tests := []struct {
-		name string
-		keep int64 // records at the end of each partition
-		lost bool
-	}{
-		{"all but the last", 1, false},
-		{"all of them", 0, true},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			p := newPast(t, 2)
-			before := p.records()
-			ends, err := p.admin.ListEndOffsets(t.Context(), p.topic)
-			if err != nil {
-				t.Fatal(err)
-			}
-			offsets := make(kadm.Offsets)
-			ends.Each(func(end kadm.ListedOffset) {
-				offsets.AddOffset(p.topic, end.Partition, end.Offset-tt.keep, -1)
-			})
-			if deleted, err := p.admin.DeleteRecords(t.Context(), offsets); err != nil || deleted.Error() != nil {
-				t.Fatal(err, deleted.Error())
-			}
-			p.goOn()
-			after := p.records()
-			for partition, records := range before {
-				want := slices.Clone(records[len(records)-int(tt.keep):])
-				if tt.lost {
-					want = records
-				}
-				if got := after[partition]; !slices.Equal(ids(got), ids(want)) {
-					t.Errorf("partition %d: got %v, want %v", partition, ids(got), ids(want))
-				}
-			}
-		})
-	}
-}
-
-func ids(records []*kgo.Record) []string {
-	var all []string
-	for _, r := range records {
-		all = append(all, string(r.Key))
-	}
-	return all
-}
-
-// A copy of one of our own records, to the last byte, behind our own: what
-// mirrors, replays and recovery tools write.
-func TestCopiesOfOurRecords(t *testing.T) {
-	tests := []struct {
-		name string
-		// from is how far before the end of partition 0 the original stands,
-		// to the partition of the copy.
-		from int
-		to   int32
-		// again is how many events that costs; -1 is all of the partition.
-		again int
-	}{
-		{"the newest, in its own partition", 1, 0, 0},
-		{"an older one, in its own partition", 10, 0, 9},
-		{"the newest, in another partition", 1, 1, -1},
-		{"an older one, in another partition", 10, 1, -1},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel() // a tail of another producer is waited for
-			p := newPast(t, 2)
-			records := p.records()
-			original := records[0][len(records[0])-tt.from]
-			client, err := kgo.NewClient(kgo.SeedBrokers(p.brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer client.Close()
-			forged := &kgo.Record{
-				Topic: p.topic, Partition: tt.to, Key: original.Key, Value: original.Value, Headers: original.Headers, Timestamp: original.Timestamp,
-			}
-			if err := client.ProduceSync(t.Context(), forged).FirstErr(); err != nil {
-				t.Fatal(err)
-			}
-			p.goOn()
-			p.wantAgain(records, tt.to, original, tt.again)
-		})
-	}
-}
-
-// wantAgain checks that what was in the topic is still there, and that behind
-// the copy of original in one partition the last n events of that partition
-// came again, all of them if n is -1.
-func (p past) wantAgain(before map[int32][]*kgo.Record, to int32, original *kgo.Record, n int) {
-	p.t.Helper()
-	for partition, records := range p.records() {
-		want := ids(before[partition])
-		if partition == to {
-			from := len(want) - n
-			if n < 0 {
-				from = 0
-			}
-			want = slices.Concat(want, []string{string(original.Key)}, want[from:])
-		}
-		if got := ids(records); !slices.Equal(got, want) {
-			p.t.Errorf("partition %d:\n got %v\nwant %v", partition, got, want)
-		}
-	}
-}
-
-// The database goes back to an earlier state and goes on from there otherwise:
-// what it commits then has the positions of what is in the topic.
-func TestRestoredDatabase(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		more int // transactions that the new history has, of 30 that the old one had
-	}{
-		{"that has not come as far again", 10},
-		{"that has gone further", 50},
-		{"to the very position", 30},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			p := newPast(t, 2)
-			kept := &history{transactions: slices.Clone(p.transactions[:10]), confirmed: p.transactions[4].end}
-			p.history = kept
-			for n := range tt.more {
-				kept.commit(order(fmt.Sprint("restored-", n, "-a"), fmt.Sprint("aggregate-", n%17)), order(fmt.Sprint("restored-", n, "-b"), fmt.Sprint("aggregate-", n%13)))
-			}
-			p.goOn()
-			counts := 0
-			for _, tx := range kept.transactions[5:10] {
-				counts += len(tx.events)
-			}
-			p.wantTwice(counts)
-		})
-	}
 }
