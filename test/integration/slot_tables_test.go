@@ -54,17 +54,20 @@ func TestSlotSurvivesDDL(t *testing.T) {
 	o.verify()
 }
 
+// partitioned makes an outbox table of one partition.
+var partitioned = outboxConfig{
+	sql: `CREATE TABLE outbox_events (id uuid NOT NULL, aggregate_type text NOT NULL, aggregate_id text NOT NULL,
+		event_type text NOT NULL, payload jsonb, part int NOT NULL DEFAULT 0) PARTITION BY LIST (part);
+		CREATE TABLE outbox_events_0 PARTITION OF outbox_events FOR VALUES IN (0)`,
+	leaves: "public.outbox_events_",
+}
+
 // TestSlotSurvivesPartitions attaches and drops partitions of the table, while
 // the relay is running and while it is down.
 //
 // Behaviours: S10
 func TestSlotSurvivesPartitions(t *testing.T) {
-	o := newOutbox(t, outboxConfig{
-		sql: `CREATE TABLE outbox_events (id uuid NOT NULL, aggregate_type text NOT NULL, aggregate_id text NOT NULL,
-			event_type text NOT NULL, payload jsonb, part int NOT NULL DEFAULT 0) PARTITION BY LIST (part);
-			CREATE TABLE outbox_events_0 PARTITION OF outbox_events FOR VALUES IN (0)`,
-		leaves: "public.outbox_events_",
-	})
+	o := newOutbox(t, partitioned)
 	r := o.start()
 	change := func(from int) {
 		for part := from; part < from+3; part++ {
@@ -86,6 +89,29 @@ func TestSlotSurvivesPartitions(t *testing.T) {
 	o.start()
 	o.awaitDrained()
 	o.verify()
+}
+
+// TestSlotOfRowsThatMove updates rows so that they move to another partition of
+// the table, which PostgreSQL reports like an INSERT: they are published again.
+// An update that leaves them where they are publishes nothing.
+//
+// Behaviours: C6
+func TestSlotOfRowsThatMove(t *testing.T) {
+	o := newOutbox(t, partitioned)
+	o.exec("CREATE TABLE outbox_events_1 PARTITION OF outbox_events FOR VALUES IN (1)")
+	r := o.start()
+	o.insert(20)
+	o.awaitDrained()
+	o.exec("UPDATE outbox_events SET event_type = 'changed'")
+	o.awaitDrained()
+	first := len(o.records())
+	o.exec("UPDATE outbox_events SET part = 1")
+	o.awaitDrained()
+	r.stop()
+	if second := len(o.records()); first != 20 || second != 40 {
+		t.Errorf("the topics held %d records, and %d when the rows had moved, want 20 and 40", first, second)
+	}
+	o.verifyExcept(exceptions{duplicates: "rows moved to another partition of the table"})
 }
 
 // TestSlotOfQuotedNames uses names of schema, table and publication that need
