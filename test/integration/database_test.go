@@ -12,7 +12,13 @@ import (
 )
 
 // dsn returns the environment variable that leads the binary to the database.
-func (o *outbox) dsn() string { return "OUTBOX_CDC_DSN=" + o.pg.DSN(o.database) }
+func (o *outbox) dsn() string {
+	addr := o.pg.Addr()
+	if o.proxy != nil {
+		addr = o.proxy.Addr()
+	}
+	return "OUTBOX_CDC_DSN=" + o.pg.DSNVia(addr, superuser, o.database)
+}
 
 // exec executes SQL in the outbox's database, or ends the test.
 func (o *outbox) exec(sql string, args ...any) {

@@ -179,7 +179,7 @@ func TestKafkaTopicIsMadeAgain(t *testing.T) {
 	r := o.start()
 	o.insert(40)
 	o.awaitDrained()
-	o.removed = o.records()
+	o.removed = append(o.removed, o.records())
 	if err := k.DeleteTopic(t.Context(), o.topic("order")); err != nil {
 		t.Fatal(err)
 	}

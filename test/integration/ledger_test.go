@@ -34,10 +34,14 @@ type ledger struct {
 	mu       sync.Mutex // guards what follows
 	last     int64      // the last number given to a row
 	outcomes map[int64]outcome
+	counts   map[outcome]int
+
+	// events are those that were read so far. One goroutine may read.
+	events []walEvent
 }
 
 func newLedger(o *outbox) *ledger {
-	l := &ledger{o: o, slot: o.slot + "_ledger", outcomes: make(map[int64]outcome)}
+	l := &ledger{o: o, slot: o.slot + "_ledger", outcomes: make(map[int64]outcome), counts: make(map[outcome]int)}
 	o.exec("SELECT pg_create_logical_replication_slot($1, 'test_decoding')", l.slot)
 	return l
 }
@@ -56,6 +60,8 @@ func (l *ledger) note(what outcome, numbers ...int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, n := range numbers {
+		l.counts[l.outcomes[n]]--
+		l.counts[what]++
 		l.outcomes[n] = what
 	}
 }
@@ -71,13 +77,7 @@ func (l *ledger) outcome(id string) outcome {
 func (l *ledger) count(what outcome) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := 0
-	for _, o := range l.outcomes {
-		if o == what {
-			n++
-		}
-	}
-	return n
+	return l.counts[what]
 }
 
 // idPrefix and twelve hex digits are the id of a row.
@@ -108,45 +108,67 @@ type walEvent struct {
 }
 
 // committed returns all committed rows of the outbox in commit order.
+func (l *ledger) committed() []walEvent {
+	l.o.t.Helper()
+	// Rows that writers commit meanwhile may be in one and not in the other.
+	known := l.known()
+	l.read()
+	l.check(known, l.events)
+	return l.events
+}
+
+// read reads what was committed since it was called last, and gives up the
+// write-ahead log behind it.
+func (l *ledger) read() {
+	l.o.t.Helper()
+	target := l.o.walEnd() // writers may go on for ever
+	for end := l.readSome(); 0 < end && end < target; end = l.readSome() {
+	}
+}
+
+// readSome reads some transactions and returns the end of the last, 0 if there
+// were none.
 //
 // test_decoding writes a line for each row and each end of a transaction; the
 // position that comes with the latter is the end of the commit record.
-func (l *ledger) committed() []walEvent {
+func (l *ledger) readSome() pglogrepl.LSN {
 	l.o.t.Helper()
 	// The id is found by hand: regular expressions are slow.
 	const query = `SELECT lsn::text || CASE WHEN data LIKE 'COMMIT%' THEN ''
 			ELSE substr(data, strpos(left(data, 600), ' id['), 80) END
-		FROM pg_logical_slot_peek_changes($1, NULL, NULL, 'skip-empty-xacts', '1')
+		FROM pg_logical_slot_peek_changes($1, NULL, 100000, 'skip-empty-xacts', '1')
 		WHERE data LIKE 'COMMIT%' OR (starts_with(data, 'table ' || $2) AND strpos(left(data, 200), ': INSERT: ') > 0)`
 	table := l.o.config.leaves
 	if table == "" {
 		table = l.o.table + ":"
 	}
-	// Rows that writers commit meanwhile may be in one and not in the other.
-	known := l.known()
 	lines, err := harness.Query[string](l.o.t.Context(), l.o.pg, l.o.database, query, l.slot, table)
 	if err != nil {
 		l.o.t.Fatalf("read the ledger: %v", err)
 	}
-	var events []walEvent
-	open := 0 // the first event of the current transaction
+	var end pglogrepl.LSN
+	open := len(l.events) // the first event of the current transaction
 	for _, line := range lines {
 		position, column, isRow := strings.Cut(line, " ")
 		if isRow {
-			events = append(events, walEvent{id: columnValue(column)})
+			l.events = append(l.events, walEvent{id: strings.Clone(columnValue(column))})
 			continue
 		}
-		end, err := pglogrepl.ParseLSN(position)
-		if err != nil {
+		if end, err = pglogrepl.ParseLSN(position); err != nil {
 			l.o.t.Fatalf("read the ledger: %v", err)
 		}
-		for i := open; i < len(events); i++ {
-			events[i].end = end
+		if open > 0 && end <= l.events[open-1].end {
+			l.events = l.events[:open] // read again after a crash of the server
 		}
-		open = len(events)
+		for i := open; i < len(l.events); i++ {
+			l.events[i].end = end
+		}
+		open = len(l.events)
 	}
-	l.check(known, events)
-	return events
+	if end != 0 {
+		l.o.exec("SELECT pg_replication_slot_advance($1, $2::text::pg_lsn)", l.slot, end.String())
+	}
+	return end
 }
 
 // columnValue returns the value of a column as test_decoding prints it:

@@ -120,21 +120,21 @@ func TestOracle(t *testing.T) {
 					}
 					return unknown
 				},
-				payloads: map[string]string{idOf(1): sumOfV, idOf(2): sumOfV},
+				sum: func(string) (string, bool) { return sumOfV, true },
 				records: func(visit func(harness.Record)) {
 					for _, r := range c.records {
 						visit(r)
 					}
 				},
-				samples: c.samples, setAside: c.setAside, partitions: 1,
+				samples: c.samples, setAside: c.setAside, partitions: func(string) int { return 1 },
 			}
-			got := e.violations(c.except)
+			got := e.judge(c.except).found
 			if len(got) != len(c.want) {
-				t.Fatalf("got %d violations %q, want %d", len(got), got, len(c.want))
+				t.Fatalf("got %d violations %v, want %d", len(got), got, len(c.want))
 			}
 			for i, want := range c.want {
-				if !strings.Contains(got[i], want) {
-					t.Errorf("got violation %q, want one that says %q", got[i], want)
+				if !strings.Contains(got[i].text, want) {
+					t.Errorf("got violation %q, want one that says %q", got[i].text, want)
 				}
 			}
 		})

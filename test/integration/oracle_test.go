@@ -32,6 +32,9 @@ type exceptions struct {
 	// setAside are the ids of the events that must be among the dead letters,
 	// and not in Kafka.
 	setAside []string
+	// windows are the circumstances that allow something to the events that
+	// were on their way at the time, and to no others.
+	windows []window
 }
 
 // payloadBytes is the expression for what a value must be: the bytes of a bytea,
@@ -49,19 +52,29 @@ func (o *outbox) payloadBytes() string {
 type evidence struct {
 	committed []walEvent // in commit order
 	outcome   func(id string) outcome
-	payloads  map[string]string
+	// sum returns the MD5 of the bytes that an event's value must have, "" for
+	// a tombstone, and whether that is known.
+	sum func(id string) (string, bool)
+	// removed are records that are in the topics no more, in order; those of
+	// one removal have something in common that is not the next one's.
+	removed [][]harness.Record
 	// records calls visit with each record, those of a partition in order:
 	// there may be more than should be in memory at once.
-	records    func(visit func(harness.Record))
-	setAside   []string
-	samples    []sample
-	partitions int
+	records  func(visit func(harness.Record))
+	setAside []string
+	samples  []sample
+	// partitions is how many a topic has; with exceptions.rerouted it is not
+	// used.
+	partitions func(topic string) int
 }
 
-// place is where a record is.
+// place is where a record is, or was.
 type place struct {
 	partition
 	offset int64
+	origin string
+	// life is 0 for what the topics hold, or counts the removals so far.
+	life int
 }
 
 func (p place) String() string {
@@ -72,18 +85,45 @@ func (p place) String() string {
 type judgement struct {
 	evidence
 	except exceptions
-	order  map[string]int   // of each committed event
-	first  map[string]place // where its first record is
-	found  []string         // violations
-	newest map[lane]kept    // of each partition's records so far
+	order  map[string]int     // of each committed event
+	first  map[string]place   // where its first record is
+	again  map[string][]place // where others are
+	found  []violation
+	newest map[lane]kept // of each partition's records so far
 	homes  map[aggregate]partition
+	aside  map[string]bool // as evidence.setAside
+	// allowed is how often each window has allowed something.
+	allowed map[string]int
+	life    int // of the records that are judged
+	read    int // records
 }
 
+// violation is one thing that contradicts the guarantees.
+type violation struct {
+	kind kind
+	text string
+	// end is the event's, where it concerns one.
+	end pglogrepl.LSN
+}
+
+// kind is what a violation amounts to.
+type kind string
+
+const (
+	lost       kind = "lost"
+	doubled    kind = "doubled"
+	disordered kind = "out of order"
+	early      kind = "confirmed too early"
+	otherwise  kind = "other"
+)
+
 // lane is what has to be in order: a partition, or, if events were routed in
-// several ways, the records of one of them in it.
+// several ways, the records of one of them in it; and the records of an
+// aggregate in a partition, however they came there.
 type lane struct {
 	partition
-	origin string
+	life              int
+	origin, aggregate string
 }
 
 // kept is the record of a partition that is the latest in commit order.
@@ -94,68 +134,96 @@ type kept struct {
 
 type aggregate struct{ topic, id string }
 
-// violations returns what contradicts the guarantees, with ids and places.
-func (e evidence) violations(except exceptions) []string {
-	j := judgement{
-		evidence: e, except: except, order: make(map[string]int), first: make(map[string]place),
-		newest: make(map[lane]kept), homes: make(map[aggregate]partition),
+// judge finds what contradicts the guarantees, with ids and places.
+func (e evidence) judge(except exceptions) *judgement {
+	j := &judgement{
+		evidence: e, except: except, order: make(map[string]int, len(e.committed)), first: make(map[string]place, len(e.committed)),
+		again: make(map[string][]place), newest: make(map[lane]kept), homes: make(map[aggregate]partition),
+		aside: make(map[string]bool), allowed: make(map[string]int),
 	}
 	for i, event := range e.committed {
 		j.order[event.id] = i
 	}
+	for _, id := range e.setAside {
+		j.aside[id] = true
+	}
+	for i, removed := range e.removed {
+		j.life = i + 1
+		for _, r := range removed {
+			j.record(r)
+		}
+	}
+	j.life = 0
 	e.records(j.record)
 	j.completeness()
 	j.confirmations()
-	return j.found
+	return j
 }
 
-func (j *judgement) violation(format string, args ...any) {
-	j.found = append(j.found, fmt.Sprintf(format, args...))
+// violation notes what is wrong with an event, or with none.
+func (j *judgement) violation(kind kind, id, format string, args ...any) {
+	v := violation{kind: kind, text: fmt.Sprintf(format, args...)}
+	if order, known := j.order[id]; known {
+		v.end = j.committed[order].end
+	}
+	j.found = append(j.found, v)
 }
 
 // record judges one record; those in front of it in its partition were judged
 // before.
 func (j *judgement) record(r harness.Record) {
-	at := place{partition{r.Topic, r.Partition}, r.Offset}
+	j.read++
+	at := place{partition: partition{r.Topic, r.Partition}, offset: r.Offset, life: j.life}
+	at.origin, _ = r.Header("origin")
 	id, _ := r.Header("event_id")
 	order, known := j.order[id]
 	switch {
 	case !known && j.outcome(id) == rolledBack:
-		j.violation("%s at %s was rolled back", id, at)
+		j.violation(otherwise, id, "%s at %s was rolled back", id, at)
 		return
 	case !known:
-		j.violation("%q at %s was never committed", id, at)
+		j.violation(otherwise, id, "%q at %s was never committed", id, at)
 		return
 	}
 	j.content(id, at, r)
 	if earlier, again := j.first[id]; again {
-		if j.except.duplicates == "" {
-			j.violation("%s is at %s and again at %s", id, earlier, at)
+		if j.except.duplicates == "" && !j.mayBeDoubled(id, at) {
+			j.violation(doubled, id, "%s (commit %d) is at %s and again at %s", id, order, earlier, at)
 		}
+		j.again[id] = append(j.again[id], at)
 		return
 	}
 	j.first[id] = at
 	j.home(id, at, r)
 	position, _ := r.Header("position")
-	in := lane{partition: at.partition}
+	in := lane{partition: at.partition, life: at.life}
 	if j.except.rerouted != "" {
-		in.origin, _ = r.Header("origin")
+		in.origin = at.origin
+		name, _ := r.Header("aggregate_id")
+		j.inOrder(lane{partition: at.partition, life: at.life, aggregate: name}, kept{id, "", order}, at)
 	}
-	if newest, any := j.newest[in]; any && newest.order > order {
-		j.violation("%s (commit %d, position %s) at %s is behind %s (commit %d, position %s)",
-			id, order, position, at, newest.id, newest.order, newest.position)
+	j.inOrder(in, kept{id, position, order}, at)
+}
+
+// inOrder checks that a record is behind those of its lane in commit order.
+func (j *judgement) inOrder(in lane, now kept, at place) {
+	newest, any := j.newest[in]
+	if any && newest.order > now.order {
+		j.violation(disordered, now.id, "%s (commit %d, position %s) at %s is behind %s (commit %d, position %s)",
+			now.id, now.order, now.position, at, newest.id, newest.order, newest.position)
 		return
-	} else if any && position != "" && position <= newest.position {
-		j.violation("%s at %s has position %s, which is not behind %s of %s", id, at, position, newest.position, newest.id)
 	}
-	j.newest[in] = kept{id: id, position: position, order: order}
+	if any && now.position != "" && now.position <= newest.position {
+		j.violation(disordered, now.id, "%s at %s has position %s, which is not behind %s of %s", now.id, at, now.position, newest.position, newest.id)
+	}
+	j.newest[in] = now
 }
 
 // content compares the value with the row.
 func (j *judgement) content(id string, at place, r harness.Record) {
-	want, present := j.payloads[id]
-	if !present {
-		return // the row was deleted
+	want, known := j.sum(id)
+	if !known {
+		return
 	}
 	got := ""
 	if r.Value != nil {
@@ -163,7 +231,7 @@ func (j *judgement) content(id string, at place, r harness.Record) {
 		got = hex.EncodeToString(sum[:])
 	}
 	if got != want {
-		j.violation("%s at %s has a value of %d bytes with MD5 %q, the row's is %q", id, at, len(r.Value), got, want)
+		j.violation(otherwise, id, "%s at %s has a value of %d bytes with MD5 %q, the row's is %q", id, at, len(r.Value), got, want)
 	}
 }
 
@@ -178,10 +246,10 @@ func (j *judgement) home(id string, at place, r harness.Record) {
 	if !seen {
 		j.homes[aggregate{r.Topic, name}] = at.partition
 	} else if home != at.partition {
-		j.violation("%s of aggregate %q is at %s, others of it are in partition %d", id, name, at, home.number)
+		j.violation(disordered, id, "%s of aggregate %q is at %s, others of it are in partition %d", id, name, at, home.number)
 	}
-	if want := javaPartition(name, j.partitions); int32(want) != r.Partition {
-		j.violation("%s of aggregate %q is at %s instead of partition %d", id, name, at, want)
+	if want := javaPartition(name, j.partitions(r.Topic)); int32(want) != r.Partition {
+		j.violation(otherwise, id, "%s of aggregate %q is at %s instead of partition %d", id, name, at, want)
 	}
 }
 
@@ -194,81 +262,24 @@ func javaPartition(key string, partitions int) int {
 // completeness checks that every committed event is in Kafka or set aside.
 func (j *judgement) completeness() {
 	for _, id := range j.setAside {
-		if !slices.Contains(j.except.setAside, id) {
-			j.violation("%s was set aside", id)
+		if !slices.Contains(j.except.setAside, id) && !j.mayBeSetAside(id) {
+			j.violation(otherwise, id, "%s was set aside", id)
 		}
 		if at, published := j.first[id]; published {
-			j.violation("%s was set aside and is at %s", id, at)
+			j.violation(otherwise, id, "%s was set aside and is at %s", id, at)
 		}
 	}
 	for _, id := range j.except.setAside {
-		if !slices.Contains(j.setAside, id) {
-			j.violation("%s was not set aside", id)
+		if !j.aside[id] {
+			j.violation(otherwise, id, "%s was not set aside", id)
 		}
 	}
 	for i, event := range j.committed {
-		if _, published := j.first[event.id]; published || slices.Contains(j.setAside, event.id) {
+		if _, published := j.first[event.id]; published || j.aside[event.id] {
 			continue
 		}
 		if j.except.incomplete == "" && j.except.moved == "" {
-			j.violation("%s (commit %d, ends at %s) is not in Kafka", event.id, i, event.end)
+			j.violation(lost, event.id, "%s (commit %d, ends at %s) is not in Kafka", event.id, i, event.end)
 		}
-	}
-}
-
-// confirmations checks the slot's positions: each of them had only
-// acknowledged events behind it, and none was a step back.
-func (j *judgement) confirmations() {
-	next := 0 // the first event that no sample was past so far
-	for i, s := range j.samples {
-		if i > 0 {
-			j.steps(j.samples[i-1], s)
-		}
-		if s.confirmed > s.walEnd {
-			j.violation("the slot was confirmed up to %s, past the end of the write-ahead log at %s", s.confirmed, s.walEnd)
-		}
-		for ; next < len(j.committed) && j.committed[next].end <= s.confirmed; next++ {
-			j.acknowledged(j.committed[next], s.confirmed, j.endsFrom(i))
-		}
-	}
-}
-
-// endsFrom returns how far the partitions were acknowledged when a sample was
-// taken, or as soon after as the brokers said.
-func (j *judgement) endsFrom(i int) map[partition]int64 {
-	for _, s := range j.samples[i:] {
-		if s.ends != nil {
-			return s.ends
-		}
-	}
-	return nil
-}
-
-// acknowledged checks that an event was in Kafka when the slot was seen past
-// it.
-func (j *judgement) acknowledged(event walEvent, confirmed pglogrepl.LSN, ends map[partition]int64) {
-	at, published := j.first[event.id]
-	switch {
-	case slices.Contains(j.setAside, event.id):
-	case !published && j.except.moved == "":
-		j.violation("%s (ends at %s) is not in Kafka, and the slot is confirmed up to %s", event.id, event.end, confirmed)
-	case published && ends != nil && at.offset >= ends[at.partition]:
-		j.violation("%s (ends at %s) was not yet acknowledged at %s when the slot was confirmed up to %s", event.id, event.end, at, confirmed)
-	}
-}
-
-// steps compares a sample with the one before.
-func (j *judgement) steps(before, now sample) {
-	if now.started.Equal(before.started) && now.confirmed < before.confirmed && j.except.moved == "" {
-		j.violation("the slot's position went back from %s to %s", before.confirmed, now.confirmed)
-	}
-	if !now.reported || now.walsender == 0 || now.walsender != before.walsender {
-		return
-	}
-	if now.flush == 0 {
-		j.violation("walsender %d was told a flush position of zero", now.walsender)
-	}
-	if before.reported && now.flush < before.flush {
-		j.violation("the flush position told to walsender %d went back from %s to %s", now.walsender, before.flush, now.flush)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -31,6 +32,8 @@ type outboxConfig struct {
 	later []string
 	// partitions is how many each topic has; 0 is 4.
 	partitions int
+	// partitionsOf is the same for single aggregate types.
+	partitionsOf map[string]int
 	// replication is how many replicas each topic has; 0 is one on each broker.
 	replication int
 	// topicSettings are the topics' own configuration.
@@ -44,6 +47,16 @@ type outboxConfig struct {
 	// leaves is what the names of the table's partitions begin with, as
 	// test_decoding prints them; empty if the table is not partitioned.
 	leaves string
+	// proxied puts a proxy between the relay and PostgreSQL.
+	proxied bool
+	// pace is the time between two samples; 0 is samplePace.
+	pace time.Duration
+	// sum returns the MD5 of a row's payload, if it is known without the table.
+	sum func(id string) (string, bool)
+	// foreign tells the rows of others that share the topics, by their number.
+	foreign func(number int64) bool
+	// neighbour is another outbox whose topics are shared.
+	neighbour *outbox
 }
 
 // outbox is a database with an outbox table and a slot, both made by the
@@ -54,6 +67,7 @@ type outbox struct {
 	config      outboxConfig
 	pg          *harness.Postgres
 	kafka       *harness.Kafka
+	proxy       *harness.Proxy // in front of pg; nil unless proxied
 	database    string
 	slot        string
 	publication string
@@ -61,9 +75,9 @@ type outbox struct {
 	topicPrefix string
 	ledger      *ledger
 	sampler     *sampler
-	// removed are records that the test has deleted from the topics; they
-	// were there for consumers to see.
-	removed  []harness.Record
+	// removed are records that the test has deleted from the topics, each time
+	// some; they were there for consumers to see.
+	removed  [][]harness.Record
 	verified bool
 
 	mu     sync.Mutex // guards what follows
@@ -87,8 +101,15 @@ func newOutbox(t testing.TB, config outboxConfig) *outbox {
 		o.config.partitions = 4
 	}
 	o.prepareDatabase()
-	for _, aggregateType := range o.config.types {
-		o.createTopic(aggregateType)
+	if o.config.proxied {
+		o.proxy = harness.NewProxy(t, o.pg.Addr())
+	}
+	if o.config.neighbour != nil {
+		o.topicPrefix, o.exists = o.config.neighbour.topicPrefix, o.config.neighbour.topics()
+	} else {
+		for _, aggregateType := range o.config.types {
+			o.createTopic(aggregateType)
+		}
 	}
 	if result := o.command("init"); result.Code != 0 {
 		t.Fatalf("init ended with %d: %s", result.Code, result.Stderr)

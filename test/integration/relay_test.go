@@ -24,11 +24,18 @@ type relay struct {
 // topics, and waits for nothing.
 func (o *outbox) launch(flags ...string) *relay {
 	o.t.Helper()
-	args := append([]string{"run", "--slot", o.slot, "--publication", o.publication, "--topic", o.topicPrefix + ".{aggregate_type}"}, flags...)
+	args, env := o.invocation(flags)
+	return &relay{Relay: harness.NewRelay(o.t, env, args...), o: o}
+}
+
+// invocation returns the arguments and the environment that lead the relay to
+// the outbox and its topics, with flags that are stronger.
+func (o *outbox) invocation(flags []string) (args, env []string) {
+	args = append([]string{"run", "--slot", o.slot, "--publication", o.publication, "--topic", o.topicPrefix + ".{aggregate_type}"}, flags...)
 	// A flag that is a list adds to what stands in front of it; the environment
 	// it replaces.
-	env := []string{o.dsn(), "OUTBOX_CDC_TABLE=" + o.table, "OUTBOX_CDC_BROKERS=" + strings.Join(o.kafka.Addrs(), ",")}
-	return &relay{Relay: harness.NewRelay(o.t, env, args...), o: o}
+	env = []string{o.dsn(), "OUTBOX_CDC_TABLE=" + o.table, "OUTBOX_CDC_BROKERS=" + strings.Join(o.kafka.Addrs(), ",")}
+	return args, env
 }
 
 // start is launch, and waits until the session is up.

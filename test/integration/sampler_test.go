@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -60,11 +61,22 @@ func (s *sampler) taken() []sample {
 	return s.samples[:len(s.samples):len(s.samples)]
 }
 
+// confirmed returns the slot's position of the latest sample, 0 before the
+// first.
+func (s *sampler) confirmed() pglogrepl.LSN {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.samples) == 0 {
+		return 0
+	}
+	return s.samples[len(s.samples)-1].confirmed
+}
+
 // run takes samples until ctx ends. A server that does not answer is asked
 // again.
 func (s *sampler) run(ctx context.Context) {
 	defer close(s.done)
-	pace := time.NewTicker(samplePace)
+	pace := time.NewTicker(cmp.Or(s.o.config.pace, samplePace))
 	defer pace.Stop()
 	var conn *pgx.Conn
 	for ctx.Err() == nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/outbox-cdc/outbox-cdc/test/harness"
@@ -17,7 +18,7 @@ func (o *outbox) createTopic(aggregateType string) {
 	o.t.Helper()
 	topic := o.topic(aggregateType)
 	err := o.kafka.CreateTopic(o.t.Context(), topic, harness.TopicConfig{
-		Partitions: o.config.partitions, Replication: o.config.replication, Settings: o.config.topicSettings,
+		Partitions: o.partitions(topic), Replication: o.config.replication, Settings: o.config.topicSettings,
 	})
 	if err != nil {
 		o.t.Fatal(err)
@@ -25,6 +26,14 @@ func (o *outbox) createTopic(aggregateType string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.exists = append(o.exists, topic)
+}
+
+// partitions returns how many partitions a topic is made with.
+func (o *outbox) partitions(topic string) int {
+	if n := o.config.partitionsOf[strings.TrimPrefix(topic, o.topicPrefix+".")]; n > 0 {
+		return n
+	}
+	return o.config.partitions
 }
 
 // topic returns the topic of an aggregate type.
