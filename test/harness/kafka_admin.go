@@ -151,6 +151,46 @@ func (k *Kafka) Leader(ctx context.Context, topic string, partition int32) (int,
 	return int(p.Leader) - 1, nil
 }
 
+// Controller returns the index of the broker that is the active controller.
+func (k *Kafka) Controller(ctx context.Context) (int, error) {
+	request := kmsg.NewDescribeQuorumRequest()
+	topic := kmsg.NewDescribeQuorumRequestTopic()
+	topic.Topic = "__cluster_metadata"
+	topic.Partitions = append(topic.Partitions, kmsg.NewDescribeQuorumRequestTopicPartition())
+	request.Topics = append(request.Topics, topic)
+	response, err := request.RequestWith(ctx, k.client)
+	if err == nil {
+		err = kerr.ErrorForCode(response.ErrorCode)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("ask for the controller: %w", err)
+	}
+	for _, t := range response.Topics {
+		for _, p := range t.Partitions {
+			if p.LeaderID > 0 {
+				return int(p.LeaderID) - 1, nil
+			}
+		}
+	}
+	return 0, errors.New("there is no active controller")
+}
+
+// InSync returns nil if every replica of every partition of topics is in sync.
+func (k *Kafka) InSync(ctx context.Context, topics ...string) error {
+	listed, err := k.Admin().ListTopics(ctx, topics...)
+	if err != nil {
+		return err
+	}
+	for name, topic := range listed {
+		for number, p := range topic.Partitions {
+			if len(p.ISR) < len(p.Replicas) {
+				return fmt.Errorf("topic %s, partition %d: %d of %d replicas are in sync", name, number, len(p.ISR), len(p.Replicas))
+			}
+		}
+	}
+	return nil
+}
+
 // partition asks the cluster for a partition's state.
 func (k *Kafka) partition(ctx context.Context, topic string, partition int32) (kadm.PartitionDetail, error) {
 	topics, err := k.Admin().ListTopics(ctx, topic)

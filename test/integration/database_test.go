@@ -28,6 +28,16 @@ func (o *outbox) exec(sql string, args ...any) {
 	}
 }
 
+// values returns the values of a query's only column, or ends the test.
+func values[T any](o *outbox, sql string, args ...any) []T {
+	o.t.Helper()
+	v, err := harness.Query[T](o.t.Context(), o.pg, o.database, sql, args...)
+	if err != nil {
+		o.t.Fatalf("%s: %v", sql, err)
+	}
+	return v
+}
+
 // value returns the one value of a query in the outbox's database, or ends the
 // test.
 func value[T any](o *outbox, sql string, args ...any) T {

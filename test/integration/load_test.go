@@ -23,7 +23,7 @@ func (o *outbox) load(writers int) (stop func()) {
 	var all sync.WaitGroup
 	for i := range writers {
 		w := &writer{o: o, random: rand.New(rand.NewPCG(1, uint64(i)))}
-		all.Go(func() { w.run(ctx) })
+		all.Go(func() { w.loop(ctx, writerPace, w.transaction) })
 	}
 	stop = sync.OnceFunc(func() {
 		cancel()
@@ -43,13 +43,15 @@ type writer struct {
 // writerPace is the time from one transaction of a writer to the next.
 const writerPace = 4 * time.Millisecond
 
-func (w *writer) run(ctx context.Context) {
-	pace := time.NewTicker(writerPace)
+// loop does something again and again until ctx ends. After an error it begins
+// with a new connection.
+func (w *writer) loop(ctx context.Context, every time.Duration, do func(context.Context) error) {
+	pace := time.NewTicker(every)
 	defer pace.Stop()
 	for ctx.Err() == nil {
 		// A transaction is never broken off by the end of the load: it would
 		// not be known what became of it.
-		if err := w.transaction(context.WithoutCancel(ctx)); err != nil && w.conn != nil {
+		if err := w.connected(context.WithoutCancel(ctx), do); err != nil && w.conn != nil {
 			_ = w.conn.Close(context.WithoutCancel(ctx))
 			w.conn = nil
 		}
@@ -63,9 +65,8 @@ func (w *writer) run(ctx context.Context) {
 	}
 }
 
-// transaction is one transaction of one of several kinds. If it fails, the
-// outcome of its rows stays unknown.
-func (w *writer) transaction(ctx context.Context) error {
+// connected calls do with a connection.
+func (w *writer) connected(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	if w.conn == nil {
@@ -75,6 +76,12 @@ func (w *writer) transaction(ctx context.Context) error {
 		}
 		w.conn = conn
 	}
+	return do(ctx)
+}
+
+// transaction is one transaction of one of several kinds. If it fails, the
+// outcome of its rows stays unknown.
+func (w *writer) transaction(ctx context.Context) error {
 	if _, err := w.conn.Exec(ctx, "BEGIN"); err != nil {
 		return err
 	}

@@ -36,6 +36,11 @@ func (j *judgement) endsFrom(i int) map[partition]int64 {
 // it.
 func (j *judgement) acknowledged(event walEvent, confirmed pglogrepl.LSN, ends map[partition]int64) {
 	at, published := j.first[event.id]
+	for _, other := range j.again[event.id] { // they may have been read in another order than written
+		if ends != nil && (other.life > 0 || other.offset < ends[other.partition]) {
+			return
+		}
+	}
 	switch {
 	case j.aside[event.id]:
 	case !published && j.except.moved == "":

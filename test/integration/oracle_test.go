@@ -186,19 +186,25 @@ func (j *judgement) record(r harness.Record) {
 		return
 	}
 	j.content(id, at, r)
+	position, _ := r.Header("position")
+	in := lane{partition: at.partition, life: at.life}
+	if j.except.rerouted != "" {
+		in.origin = at.origin
+	}
 	if earlier, again := j.first[id]; again {
-		if j.except.duplicates == "" && !j.mayBeDoubled(id, at) {
-			j.violation(doubled, id, "%s (commit %d) is at %s and again at %s", id, order, earlier, at)
+		switch {
+		case j.except.duplicates != "":
+		case j.mayBeDoubled(id, at):
+			j.inOrder(in, kept{id, position, order}, at)
+		default:
+			j.violation(doubled, id, "%s (commit %d, position %s) is at %s and again at %s", id, order, position, earlier, at)
 		}
 		j.again[id] = append(j.again[id], at)
 		return
 	}
 	j.first[id] = at
 	j.home(id, at, r)
-	position, _ := r.Header("position")
-	in := lane{partition: at.partition, life: at.life}
-	if j.except.rerouted != "" {
-		in.origin = at.origin
+	if j.except.rerouted != "" && !j.scattered(order) {
 		name, _ := r.Header("aggregate_id")
 		j.inOrder(lane{partition: at.partition, life: at.life, aggregate: name}, kept{id, "", order}, at)
 	}

@@ -20,6 +20,8 @@ type window struct {
 	// doubles: an event may be there once for each routing, and once for each
 	// life of a topic.
 	doubles bool
+	// scatters: an aggregate's events may be in any partition.
+	scatters bool
 	// setAside, if it is not nil, says which events may be set aside.
 	setAside func(id string) bool
 }
@@ -44,6 +46,12 @@ func (j *judgement) mayBeDoubled(id string, at place) bool {
 		}
 	}
 	return false
+}
+
+// scattered reports whether the aggregate of an event need not have been in
+// one partition.
+func (j *judgement) scattered(order int) bool {
+	return slices.ContainsFunc(j.except.windows, func(w window) bool { return w.scatters && w.covers(j.committed[order]) })
 }
 
 // mayBeSetAside reports whether a window allows that an event was set aside,

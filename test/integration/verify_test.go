@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/outbox-cdc/outbox-cdc/test/harness"
@@ -38,10 +39,12 @@ func (o *outbox) judge(except exceptions) *judgement {
 		committed:  o.ledger.committed(),
 		outcome:    o.ledger.outcome,
 		sum:        o.config.sum,
-		removed:    o.removed,
 		setAside:   o.deadLetters(),
 		samples:    o.sampler.taken(),
 		partitions: o.partitions,
+	}
+	for _, removed := range o.removed {
+		e.removed = append(e.removed, slices.DeleteFunc(slices.Clone(removed), o.foreign))
 	}
 	if e.sum == nil {
 		payloads := o.payloads()

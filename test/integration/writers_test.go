@@ -87,7 +87,7 @@ func (tx *transaction) insert(n int) {
 
 func (tx *transaction) insertRow(r row) {
 	tx.o.t.Helper()
-	tx.exec(fmt.Sprintf("INSERT INTO %s (%s) VALUES ($1, $2, $3, $4, $5)", tx.o.table, strings.Join(columns, ", ")), r.values()...)
+	tx.exec(insertStatement(tx.o.table), r.values()...)
 	tx.inserted = append(tx.inserted, r.number)
 }
 
@@ -190,11 +190,15 @@ func (o *outbox) insertRowOn(conn *pgx.Conn, r row) {
 	o.ledger.note(committed, r.number)
 }
 
+// insertStatement is the INSERT of one row's values.
+func insertStatement(table string) string {
+	return fmt.Sprintf("INSERT INTO %s (%s) VALUES ($1, $2, $3, $4, $5)", table, strings.Join(columns, ", "))
+}
+
 // insertRows inserts rows by whatever transaction the connection is in.
 func insertRows(ctx context.Context, conn *pgx.Conn, table string, rows ...row) error {
-	insert := fmt.Sprintf("INSERT INTO %s (%s) VALUES ($1, $2, $3, $4, $5)", table, strings.Join(columns, ", "))
 	for _, r := range rows {
-		if _, err := conn.Exec(ctx, insert, r.values()...); err != nil {
+		if _, err := conn.Exec(ctx, insertStatement(table), r.values()...); err != nil {
 			return err
 		}
 	}
