@@ -28,6 +28,17 @@ func TestOracle(t *testing.T) {
 	elsewhere.Partition = 1
 	altered := record(2, 1, "2")
 	altered.Value = []byte("w")
+	routed := func(r harness.Record, origin string, partition int32) harness.Record {
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: "origin", Value: []byte(origin)})
+		r.Partition = partition
+		return r
+	}
+	rerouted := []harness.Record{
+		routed(record(1, 0, "1"), "x", 0), routed(record(2, 1, "2"), "x", 0), routed(record(2, 0, "2"), "y", 1),
+	}
+	during := func(w window) exceptions {
+		return exceptions{rerouted: "the routing changed", windows: []window{w}}
+	}
 	began := time.Now()
 	seen := func(confirmed, flush pglogrepl.LSN, end int64) sample {
 		return sample{
@@ -66,6 +77,25 @@ func TestOracle(t *testing.T) {
 			name:    "doubled with an exception",
 			records: []harness.Record{record(1, 0, "1"), record(2, 1, "2"), record(1, 2, "1")}, except: exceptions{duplicates: "the origin changed"},
 		},
+		{name: "doubled as the routing changed", records: rerouted, except: during(window{from: 10, to: 20, doubles: true})},
+		{
+			name:    "doubled before the routing changed",
+			records: rerouted, except: during(window{from: 20, to: 30, doubles: true}), want: []string{"is at t/0@1 and again at t/1@0"},
+		},
+		{
+			name:    "doubled by one routing as it changed",
+			records: append(rerouted, routed(record(1, 1, "1"), "x", 1)), except: during(window{to: 20, doubles: true}),
+			want: []string{"is at t/0@0 and again at t/1@1"},
+		},
+		{
+			name:    "doubled in another topic than the one whose routing changed",
+			records: rerouted, except: during(window{to: 20, doubles: true, topics: []string{"u"}}), want: []string{"and again at"},
+		},
+		{
+			name:    "out of order as the routing changed",
+			records: []harness.Record{routed(record(2, 0, "2"), "x", 0), routed(record(1, 1, "1"), "y", 0)}, except: during(window{to: 20, doubles: true}),
+			want: []string{"is behind"},
+		},
 		{name: "out of order", records: []harness.Record{record(2, 0, "2"), record(1, 1, "1")}, want: []string{"is behind"}},
 		{name: "positions out of order", records: []harness.Record{record(1, 0, "2"), record(2, 1, "1")}, want: []string{"which is not behind"}},
 		{name: "aggregate in two partitions", records: []harness.Record{record(1, 0, "1"), elsewhere}, want: []string{"others of it are in partition 0", "instead of partition 0"}},
@@ -98,6 +128,16 @@ func TestOracle(t *testing.T) {
 			name:    "set aside as expected",
 			records: []harness.Record{record(1, 0, "1")}, samples: []sample{seen(20, 20, 1)},
 			setAside: []string{idOf(2)}, except: exceptions{setAside: []string{idOf(2)}},
+		},
+		{
+			name:    "set aside while the limit was low",
+			records: []harness.Record{record(1, 0, "1")}, setAside: []string{idOf(2)},
+			except: during(window{from: 10, to: 20, setAside: func(id string) bool { return id == idOf(2) }}),
+		},
+		{
+			name:    "set aside before the limit was low",
+			records: []harness.Record{record(1, 0, "1")}, setAside: []string{idOf(2)},
+			except: during(window{from: 20, to: 30, setAside: func(string) bool { return true }}), want: []string{"was set aside"},
 		},
 		{name: "set aside unexpectedly", records: []harness.Record{record(1, 0, "1")}, setAside: []string{idOf(2)}, want: []string{"was set aside"}},
 		{
