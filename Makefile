@@ -23,6 +23,11 @@ test: ## all tests on PostgreSQL 15, and those of positions and slots on 18 too
 test-matrix: ## all tests on PostgreSQL 14 to 18, at full length
 	@test/run.sh matrix
 
+.PHONY: torture
+torture: ## faults under load: DURATION=10m SEED=1, FAULTS='names|of|them', SUMMARY=file.json
+	@OUTBOX_CDC_TEST_TORTURE='$(or $(DURATION),10m)' OUTBOX_CDC_TEST_SEED='$(SEED)' OUTBOX_CDC_TEST_FAULTS='$(FAULTS)' \
+	OUTBOX_CDC_TEST_SUMMARY='$(abspath $(SUMMARY))' test/run.sh torture
+
 .PHONY: lint
 lint: ## formatting, go vet and staticcheck
 	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \

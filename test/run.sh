@@ -4,6 +4,8 @@
 #   test/run.sh           everything on 15; what concerns positions and slots
 #                         on 18 too
 #   test/run.sh matrix    everything on 14 to 18, the long cases included
+#   test/run.sh torture   TestTorture alone, as its variables say, on 15 or
+#                         the version of OUTBOX_CDC_TEST_PG
 #
 # It ends with the summary lines of "go test". What is installed, fetched and
 # started, and how long that took, is said while it happens.
@@ -70,8 +72,11 @@ matrix)
 		run "$version" "${server_packages[@]}" "$end_to_end"
 	done
 	;;
+torture)
+	run "${OUTBOX_CDC_TEST_PG:-15}" -v -timeout=0 -run='^TestTorture$' "$end_to_end"
+	;;
 *)
-	echo "usage: test/run.sh [matrix]" >&2
+	echo "usage: test/run.sh [matrix|torture]" >&2
 	exit 2
 	;;
 esac

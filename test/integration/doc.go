@@ -9,6 +9,10 @@
 // What was committed, and in which order, is known from a second slot with
 // another output plugin, so the product has no part in its own judgement.
 //
+// TestTorture does at random, and for as long as one likes, what the others do
+// one by one. Its faults are in the torture_..._test.go files, by what they work
+// on.
+//
 // A test says which rows of docs/guarantees.md it stands for in a line of its
 // doc comment that starts with "Behaviours:".
 package integration
