@@ -117,18 +117,11 @@ func (l *link) enqueue(queue chan<- chunk, c chunk) bool {
 // is broken.
 func (l *link) deliver(d Direction, c chunk, to *net.TCPConn) bool {
 	held := false
-	defer func() {
-		if held {
-			l.holding.Add(-1)
-		}
-	}()
+	defer func() { l.holdBack(&held, false) }()
 	for {
 		lane, changed := l.proxy.lane(l, d)
-		if lane.flow == hold && !held {
-			held = true
-			l.holding.Add(1)
-		}
-		var wake <-chan time.Time // never, while bytes are held
+		l.holdBack(&held, lane.flow == hold) // before anybody sees the bytes
+		var wake <-chan time.Time            // never, while bytes are held
 		if lane.flow != hold {
 			wait := time.Until(c.read.Add(lane.delay))
 			if lane.rate > 0 {
@@ -147,6 +140,17 @@ func (l *link) deliver(d Direction, c chunk, to *net.TCPConn) bool {
 			return false
 		}
 	}
+}
+
+// holdBack counts a direction whose bytes begin, or no longer are, held back.
+func (l *link) holdBack(held *bool, now bool) {
+	switch {
+	case now && !*held:
+		l.holding.Add(1)
+	case !now && *held:
+		l.holding.Add(-1)
+	}
+	*held = now
 }
 
 // write passes a chunk on, or drops it.
