@@ -19,6 +19,8 @@ server_packages=(./checkpoint/... ./replication/...)
 end_to_end=./test/integration/...
 positions_and_slots='^Test(Position|Slot)'
 
+longest=("$end_to_end" ./publisher/...)
+
 # Lines of the harness go here: "go test" would keep them to itself until a
 # package is done.
 exec 3>&2
@@ -61,7 +63,7 @@ case "${1:-}" in
 	running18=$!
 	set +m
 	trap 'kill -- "-$running18" 2>/dev/null; rm -f "$on18"' EXIT
-	run 15 ./...
+	run 15 "${longest[@]}" ./... # the longest first, so that the others run beside them
 	wait "$running18" || status=1
 	cat "$on18"
 	;;
