@@ -4,6 +4,7 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"strconv"
 	"time"
@@ -32,7 +33,7 @@ func brokerFaults() []*fault {
 			inject: func(x *torture, random *rand.Rand) func() {
 				b := x.anyBroker(random)
 				x.stopBroker(b)
-				return func() { startBroker(x.o.t, b) }
+				return func() { x.startBroker(b) }
 			},
 		},
 		{
@@ -41,7 +42,7 @@ func brokerFaults() []*fault {
 				for _, b := range x.o.kafka.Brokers() {
 					harness.Eventually(x.o.t, recoveryLimit, func() error { return x.o.kafka.InSync(x.o.t.Context(), x.o.topics()...) })
 					x.stopBroker(b)
-					startBroker(x.o.t, b)
+					x.startBroker(b)
 				}
 				return nil
 			},
@@ -108,7 +109,19 @@ func (x *torture) anyBroker(random *rand.Rand) *harness.Broker {
 func (x *torture) killBroker(b *harness.Broker) func() {
 	x.o.t.Helper()
 	killBroker(x.o.t, b)
-	return func() { startBroker(x.o.t, b) }
+	return func() { x.startBroker(b) }
+}
+
+// startBroker starts a broker as its supervisor would: once more if it ends as
+// it starts, as one does that the controller does not take in within a minute.
+func (x *torture) startBroker(b *harness.Broker) {
+	x.o.t.Helper()
+	harness.Eventually(x.o.t, recoveryLimit, func() error {
+		if err := b.Start(x.o.t.Context()); err != nil {
+			return errors.New(err.Error()) // whatever it is, another try may help
+		}
+		return nil
+	})
 }
 
 // stopBroker stops a broker in order; one that cannot hand over is killed, as

@@ -22,7 +22,7 @@ func diskFaults() []*fault {
 					}
 					return nil
 				})
-				startBroker(x.o.t, b)
+				x.startBroker(b)
 			}
 		},
 	}}

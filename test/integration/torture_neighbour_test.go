@@ -29,6 +29,7 @@ func neighbourFaults() []*fault {
 // his own: topics and brokers may be away.
 func (x *torture) produceForeign(random *rand.Rand) func() {
 	ctx, cancel := context.WithCancel(x.o.t.Context())
+	random = rand.New(rand.NewPCG(random.Uint64(), 0)) // the round's is used by its other faults
 	var all sync.WaitGroup
 	all.Go(func() {
 		pace := time.NewTicker(50 * time.Millisecond)
