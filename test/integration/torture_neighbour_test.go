@@ -79,5 +79,16 @@ func (x *torture) publishNeighbour(random *rand.Rand) func() {
 		n.ledger.read()
 		return x.neighbourRelay.Close()
 	})
+	x.later(n.savePosition)
 	return nil
+}
+
+// savePosition has the server save where the slot stands, which it does of
+// itself only now and then. It would otherwise go back in a restart, to events
+// of a time when the topics held much less, or were other ones.
+func (o *outbox) savePosition() error {
+	if err := o.pg.Exec(o.t.Context(), o.database, "SELECT pg_replication_slot_advance($1, pg_current_wal_lsn())", o.slot); err != nil {
+		return err // the relay's walsender may not have left yet
+	}
+	return o.pg.Exec(o.t.Context(), o.database, "CHECKPOINT")
 }
