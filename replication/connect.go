@@ -224,3 +224,12 @@ func oneLine(err error) string {
 	}
 	return strings.Join(lines, "; ")
 }
+
+// serverVersion returns server_version_num, such as 150004.
+func serverVersion(ctx context.Context, conn *pgx.Conn) (version int, err error) {
+	err = conn.QueryRow(ctx, "SELECT current_setting('server_version_num')::int").Scan(&version)
+	if err != nil {
+		return 0, fmt.Errorf("read the server's version: %w", err)
+	}
+	return version, nil
+}

@@ -46,15 +46,15 @@ const (
 
 // member looks up a table by its OID. One that does not exist is pgx.ErrNoRows.
 func member(ctx context.Context, conn *pgx.Conn, publication string, oid uint32) (membership, error) {
-	var old bool
-	if err := conn.QueryRow(ctx, "SELECT current_setting('server_version_num')::int < 150000").Scan(&old); err != nil {
+	version, err := serverVersion(ctx, conn)
+	if err != nil {
 		return membership{}, err
 	}
 	sql := fmt.Sprintf(memberSQL, bySchemaSQL, listSQL)
-	if old {
+	if version < 150000 {
 		sql = fmt.Sprintf(memberSQL, "", "NULL::text[], ''")
 	}
 	m := membership{Table: decoder.Table{OID: oid}}
-	err := conn.QueryRow(ctx, sql, publication, oid).Scan(&m.Table.Schema, &m.Table.Name, &m.Kind, &m.Published, &m.Columns, &m.RowFilter)
+	err = conn.QueryRow(ctx, sql, publication, oid).Scan(&m.Table.Schema, &m.Table.Name, &m.Kind, &m.Published, &m.Columns, &m.RowFilter)
 	return m, err
 }

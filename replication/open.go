@@ -179,7 +179,12 @@ func (w *waiter) busy(ctx context.Context, slot Slot) error {
 		w.said = now
 		w.cfg.log().Info("waiting for the slot, another process holds it", "slot", slot.Name, "holder_pid", slot.ActivePID)
 	}
-	timer := time.NewTimer(busyPoll)
+	return sleep(ctx, busyPoll)
+}
+
+// sleep waits for d, or returns the cause of ctx if that ends before.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -62,9 +62,9 @@ func CheckPrimary(ctx context.Context, conn *pgx.Conn) error {
 }
 
 func canFailOver(ctx context.Context, conn *pgx.Conn) error {
-	var version int
-	if err := conn.QueryRow(ctx, "SELECT current_setting('server_version_num')::int").Scan(&version); err != nil {
-		return fmt.Errorf("read the server's version: %w", err)
+	version, err := serverVersion(ctx, conn)
+	if err != nil {
+		return err
 	}
 	if version < 170000 {
 		return fault(ErrSetup, "--failover needs PostgreSQL 17 or later, the server is %d; leave it out", version/10000)

@@ -91,12 +91,8 @@ func ForceDropSlot(ctx context.Context, conn *pgx.Conn, name string) (ended []st
 		if time.Now().After(deadline) {
 			return ended, fault(ErrBusy, "slot %q is still in use by %s after %s; stop what uses it first", name, slot.Holder(), forceTimeout)
 		}
-		timer := time.NewTimer(forcePoll)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return ended, context.Cause(ctx)
+		if err := sleep(ctx, forcePoll); err != nil {
+			return ended, err
 		}
 	}
 }
