@@ -17,12 +17,5 @@ type backoff struct {
 func (b *backoff) wait(ctx context.Context) error {
 	pause := b.pause/2 + rand.N(b.pause/2+1)
 	b.pause = min(2*b.pause, b.limit)
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return sleep(ctx, pause)
 }

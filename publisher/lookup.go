@@ -38,22 +38,31 @@ func (s *session) lookUp(t *topic) {
 }
 
 func (s *session) ask(t *topic) {
-	s.help(func() {
-		select {
-		case s.lookups <- struct{}{}:
-		case <-s.ctx.Done():
-			return
-		}
+	s.inTurn(func() func() {
 		found, err := s.cluster.topic(s.ctx, t.name)
-		<-s.lookups
-		s.report(func() {
+		return func() {
 			if err != nil {
 				s.missing(t, err)
 				return
 			}
 			t.looking = false
 			s.found(t, found)
-		})
+		}
+	})
+}
+
+// inTurn has the brokers asked by ask beside the loop, no more than maxLookups
+// at once, and has what ask returns run by the loop.
+func (s *session) inTurn(ask func() (report func())) {
+	s.help(func() {
+		select {
+		case s.lookups <- struct{}{}:
+		case <-s.ctx.Done():
+			return
+		}
+		report := ask()
+		<-s.lookups
+		s.report(report)
 	})
 }
 

@@ -102,15 +102,9 @@ func (s *session) lookIntoShortage(p *partition, refused error) {
 	}
 	p.lookedInto = time.Now()
 	generation := p.generation
-	s.help(func() {
-		select {
-		case s.lookups <- struct{}{}:
-		case <-s.ctx.Done():
-			return
-		}
+	s.inTurn(func() func() {
 		short := s.cluster.shortOf(s.ctx, p.topic.name, p.id, refused)
-		<-s.lookups
-		s.report(func() {
+		return func() {
 			switch {
 			case p.generation != generation || !p.blamed:
 			case short.needed > 0 && short.inSync >= short.needed:
@@ -118,7 +112,7 @@ func (s *session) lookIntoShortage(p *partition, refused error) {
 			default:
 				s.troubled(p, "partition has too few replicas in sync", short, time.Now())
 			}
-		})
+		}
 	})
 }
 
