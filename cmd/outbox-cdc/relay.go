@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -114,8 +112,8 @@ func (r *relay) unanswered(ctx context.Context, err error) error {
 		return err
 	}
 	where := "the address of --dsn"
-	if dsn, parse := pgx.ParseConfig(r.source.DSN); parse == nil {
-		where = net.JoinHostPort(dsn.Host, strconv.Itoa(int(dsn.Port)))
+	if to := resolveDSN(r.source.DSN); to != nil {
+		where = to.Hosts[0]
 	}
 	return &unansweredError{where: where, cause: err}
 }
