@@ -24,13 +24,14 @@ type schedule struct {
 	seed   uint64
 	faults []*fault
 	first  []*fault // those that have not come yet
+	deck   []*fault // what is drawn from: as many of each as it weighs
 	rounds uint64
 	brief  bool
 }
 
 func newSchedule(seed uint64, brief bool, faults []*fault) *schedule {
 	s := &schedule{random: rand.New(rand.NewPCG(seed, 0)), seed: seed, faults: faults, brief: brief, first: slices.Clone(faults)}
-	s.random.Shuffle(len(s.first), func(i, j int) { s.first[i], s.first[j] = s.first[j], s.first[i] })
+	s.shuffle(s.first)
 	return s
 }
 
@@ -41,9 +42,9 @@ func (s *schedule) next() round {
 	r := round{random: rand.New(rand.NewPCG(s.seed, s.rounds))}
 	switch {
 	case len(s.first) > 0 && s.brief:
-		r.faults = s.pick(4)
+		r.faults = take(&s.first, 4)
 	case len(s.first) > 0 && s.rounds%2 == 1:
-		r.faults = s.pick(1)
+		r.faults = take(&s.first, 1)
 	case s.random.IntN(5) < 2:
 		r.faults = s.draw(1)
 	default:
@@ -67,10 +68,26 @@ func (s *schedule) between(from, to time.Duration) time.Duration {
 	return from + time.Duration(s.random.Int64N(int64(to-from)))
 }
 
-// pick takes up to n faults that have not come yet.
-func (s *schedule) pick(n int) []*fault {
+func (s *schedule) shuffle(faults []*fault) {
+	s.random.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
+}
+
+// draw takes up to n faults from the deck, so that in the long run each comes
+// as often as it weighs.
+func (s *schedule) draw(n int) []*fault {
+	if len(s.deck) == 0 {
+		for _, f := range s.faults {
+			s.deck = append(s.deck, slices.Repeat([]*fault{f}, f.weight)...)
+		}
+		s.shuffle(s.deck)
+	}
+	return take(&s.deck, n)
+}
+
+// take takes up to n faults that work on different things.
+func take(from *[]*fault, n int) []*fault {
 	var chosen []*fault
-	s.first = slices.DeleteFunc(s.first, func(f *fault) bool {
+	*from = slices.DeleteFunc(*from, func(f *fault) bool {
 		fits := len(chosen) < n && !overlaps(f, chosen)
 		if fits {
 			chosen = append(chosen, f)
@@ -85,33 +102,4 @@ func overlaps(f *fault, others []*fault) bool {
 	return slices.ContainsFunc(others, func(other *fault) bool {
 		return slices.ContainsFunc(other.on, func(t thing) bool { return slices.Contains(f.on, t) })
 	})
-}
-
-// draw chooses up to n faults that work on different things.
-func (s *schedule) draw(n int) []*fault {
-	var chosen []*fault
-	for range 4 * n {
-		if f := s.weighed(); !overlaps(f, chosen) {
-			chosen = append(chosen, f)
-		}
-		if len(chosen) == n {
-			break
-		}
-	}
-	return chosen
-}
-
-// weighed chooses a fault by weight.
-func (s *schedule) weighed() *fault {
-	total := 0
-	for _, f := range s.faults {
-		total += f.weight
-	}
-	n := s.random.IntN(total)
-	for _, f := range s.faults {
-		if n -= f.weight; n < 0 {
-			return f
-		}
-	}
-	panic("the weights have changed")
 }

@@ -47,7 +47,7 @@ func TestTorture(t *testing.T) {
 	seed, length := tortureSeed(t), tortureLength(t)
 	t.Logf("seed %d", seed)
 	x := newTorture(t)
-	stop := x.o.torment(seed, 3, 80*time.Millisecond)
+	stop := x.o.torment(seed, 4, 80*time.Millisecond)
 	x.launch()
 	x.settle()
 	faults := newSchedule(seed, length == 0, tortureFaults(t))
