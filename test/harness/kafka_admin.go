@@ -66,7 +66,8 @@ func (k *Kafka) AddPartitions(ctx context.Context, name string, total int) error
 	for _, r := range responses {
 		err = errors.Join(err, r.Err)
 	}
-	if err != nil {
+	// As with CreateTopic, a second request finds the work of the first.
+	if err != nil && !errors.Is(err, kerr.InvalidPartitions) {
 		return fmt.Errorf("set partitions of topic %s to %d: %w", name, total, err)
 	}
 	return k.awaitTopic(ctx, name, total)
@@ -121,11 +122,13 @@ func answers(ctx context.Context, broker *kgo.Broker) error {
 	return err
 }
 
-// DeleteTopic removes a topic.
+// DeleteTopic removes a topic. One that is not there is removed already.
 func (k *Kafka) DeleteTopic(ctx context.Context, name string) error {
 	responses, err := k.Admin().DeleteTopics(ctx, name)
 	for _, r := range responses {
-		err = errors.Join(err, r.Err)
+		if !errors.Is(r.Err, kerr.UnknownTopicOrPartition) {
+			err = errors.Join(err, r.Err)
+		}
 	}
 	return err
 }

@@ -50,9 +50,12 @@ func brokerFaults() []*fault {
 		{
 			name: "controller killed", weight: 1, on: on, standing: true, does: "SIGKILL of the active controller, which is a broker too", undone: "it is started",
 			inject: func(x *torture, _ *rand.Rand) func() {
-				i, err := x.o.kafka.Controller(x.o.t.Context())
-				x.must(err)
-				return x.killBroker(x.o.kafka.Broker(i))
+				var active int
+				x.insist(func() (err error) {
+					active, err = x.o.kafka.Controller(x.o.t.Context())
+					return err
+				})
+				return x.killBroker(x.o.kafka.Broker(active))
 			},
 		},
 	}
@@ -102,6 +105,13 @@ func (x *torture) must(err error) {
 	}
 }
 
+// insist asks the brokers for something until they have done it: another fault
+// may have a request fail.
+func (x *torture) insist(ask func() error) {
+	x.o.t.Helper()
+	harness.Eventually(x.o.t, recoveryLimit, ask)
+}
+
 func (x *torture) anyBroker(random *rand.Rand) *harness.Broker {
 	return x.o.kafka.Broker(random.IntN(len(x.o.kafka.Brokers())))
 }
@@ -145,7 +155,9 @@ func (x *torture) moveLeaders(random *rand.Rand) func() {
 		if err != nil {
 			continue // it has none at the moment
 		}
-		x.must(x.o.kafka.MoveLeader(x.o.t.Context(), topic, number, (now+1)%len(x.o.kafka.Brokers())))
+		x.insist(func() error {
+			return x.o.kafka.MoveLeader(x.o.t.Context(), topic, number, (now+1)%len(x.o.kafka.Brokers()))
+		})
 	}
 	return nil
 }
@@ -154,6 +166,8 @@ func (x *torture) moveLeaders(random *rand.Rand) func() {
 func (x *torture) alterTopics(name string, value int) {
 	x.o.t.Helper()
 	for _, topic := range x.o.topics() {
-		x.must(x.o.kafka.AlterTopic(x.o.t.Context(), topic, map[string]string{name: strconv.Itoa(value)}))
+		x.insist(func() error {
+			return x.o.kafka.AlterTopic(x.o.t.Context(), topic, map[string]string{name: strconv.Itoa(value)})
+		})
 	}
 }

@@ -55,7 +55,7 @@ func (x *torture) addPartition(*rand.Rand) func() {
 	x.o.t.Helper()
 	topic, newest := x.o.topic("grown"), partition{x.o.topic("grown"), int32(x.grown)}
 	x.grown++
-	x.must(x.o.kafka.AddPartitions(x.o.t.Context(), topic, x.grown))
+	x.insist(func() error { return x.o.kafka.AddPartitions(x.o.t.Context(), topic, x.grown) })
 	var cut time.Time
 	x.later(func() error {
 		if ends, err := endOffsets(x.o.t.Context(), x.o.kafka, []string{topic}); err != nil || ends[newest] > 0 {
@@ -76,22 +76,28 @@ func (x *torture) addPartition(*rand.Rand) func() {
 func (x *torture) remakeTopic(*rand.Rand) func() {
 	x.o.t.Helper()
 	ctx, topic := x.o.t.Context(), x.o.topic("remade")
-	x.must(x.o.kafka.AlterTopic(ctx, topic, map[string]string{"message.timestamp.before.max.ms": "0"}))
+	x.insist(func() error {
+		return x.o.kafka.AlterTopic(ctx, topic, map[string]string{"message.timestamp.before.max.ms": "0"})
+	})
 	for number := range x.o.partitions(topic) {
 		harness.Eventually(x.o.t, recoveryLimit, func() error { return x.refuses(topic, int32(number)) })
 	}
-	records, err := x.o.kafka.ReadAll(ctx, topic)
-	x.must(err)
-	x.must(x.o.kafka.DeleteTopic(ctx, topic))
+	var records []harness.Record
+	x.insist(func() (err error) {
+		records, err = x.o.kafka.ReadAll(ctx, topic)
+		return err
+	})
+	x.insist(func() error { return x.o.kafka.DeleteTopic(ctx, topic) })
 	x.o.removed = append(x.o.removed, records)
 	x.neighbour.removed = append(x.neighbour.removed, records)
 	return func() {
-		x.must(x.o.kafka.CreateTopic(ctx, topic, harness.TopicConfig{
+		config := harness.TopicConfig{
 			Partitions: x.o.partitions(topic),
 			// The default, said aloud: a broker may remember what held for the
 			// topic of that name before.
 			Settings: map[string]string{"message.timestamp.before.max.ms": strconv.Itoa(math.MaxInt64)},
-		}))
+		}
+		x.insist(func() error { return x.o.kafka.CreateTopic(ctx, topic, config) })
 	}
 }
 
