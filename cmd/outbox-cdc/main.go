@@ -21,7 +21,9 @@ func main() {
 	stop, release := watchSignals()
 	p := &program{in: os.Stdin, out: os.Stdout, err: os.Stderr, stop: stop}
 	defer p.crash()
+	stopProfile := profile(p.err)
 	code := p.execute(os.Args)
+	stopProfile()
 	release()
 	os.Exit(code)
 }
