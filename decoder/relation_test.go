@@ -2,6 +2,7 @@ package decoder
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"testing"
 )
@@ -201,7 +202,7 @@ func TestRelationsThatAreOurs(t *testing.T) {
 				rel := e.Row.Relation()
 				got = append(got, source{string(e.Row.Field(FieldID)), rel.Table, rel.Schema + "." + rel.Name})
 			}
-			if !slices.Equal(got, tt.want) {
+			if !reflect.DeepEqual(got, tt.want) {
 				t.Errorf("got %+v, want %+v", got, tt.want)
 			}
 		})

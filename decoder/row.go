@@ -21,16 +21,39 @@ func (r Row) AppendTo(b []byte) (Row, []byte) {
 	return Row{relation: r.relation, tuple: b[start:len(b):len(b)]}, b
 }
 
-// Field returns the text of the column that serves f. It is nil if the column
-// is NULL or absent, and not nil if it is an empty text.
+// Field returns the text of what serves f. It is nil if the column is NULL or
+// absent, and not nil if it is an empty text. An id that is composed of several
+// columns is memory of its own, anything else aliases the row.
 func (r Row) Field(f Field) []byte {
-	want := r.relation.fields[f]
-	if want < 0 {
+	columns := r.relation.fields[f]
+	switch len(columns) {
+	case 0:
+		if f == FieldAggregateType {
+			return r.relation.standIn
+		}
 		return nil
+	case 1:
+		return r.column(columns[0])
 	}
+	composed := make([]byte, 0, 64)
+	for i, index := range columns {
+		value := r.column(index)
+		if value == nil {
+			return nil
+		}
+		if i > 0 {
+			composed = append(composed, '/')
+		}
+		composed = append(composed, value...)
+	}
+	return composed
+}
+
+// column returns the text of a column, nil if it is NULL.
+func (r Row) column(index int) []byte {
 	c := cursor{rest: r.tuple}
 	c.uint16()
-	for range want {
+	for range index {
 		c.column()
 	}
 	value, null := c.column()

@@ -23,8 +23,8 @@ const (
 	fieldCount
 )
 
-// columns returns the names of the columns that may serve a field, the first one that the
-// table has.
+// columns returns the default names of the columns that serve a field, of which
+// the first one counts that a table has.
 func (f Field) columns() []string {
 	switch f {
 	case FieldID:
@@ -45,13 +45,13 @@ func (f Field) columns() []string {
 	return nil
 }
 
-func (f Field) required() bool { return f <= FieldPayload }
-
 // Table is an outbox table as configured.
 type Table struct {
 	OID    uint32 // 0 if not known
 	Schema string
 	Name   string
+	// Mapping says which columns serve the fields of an event.
+	Mapping Mapping
 }
 
 // String returns the table's name as it is written in SQL.
@@ -60,11 +60,12 @@ func (t Table) String() string { return pgx.Identifier{t.Schema, t.Name}.Sanitiz
 // MissingColumns returns the required columns that a table with the given
 // columns lacks, each as the names that would serve.
 func (t Table) MissingColumns(columns []string) []string {
-	rel := Relation{Table: t}
-	for _, name := range columns {
-		rel.Columns = append(rel.Columns, Column{Name: name})
+	known := make([]Column, len(columns))
+	for i, name := range columns {
+		known[i].Name = name
 	}
-	return rel.index()
+	_, missing := t.Mapping.index(known)
+	return missing
 }
 
 // MappingError reports a table that lacks columns without which its rows
@@ -98,43 +99,31 @@ type Relation struct {
 	Table        Table
 	Columns      []Column
 
-	fields [fieldCount]int // index of the column that serves each field, or -1
+	// fields holds the indexes of the columns that serve each field: none, one,
+	// or those that the id is composed of.
+	fields [fieldCount][]int
+	// standIn is the aggregate type of a table that has no column for it.
+	standIn []byte
 }
 
 // mapFields finds the columns by name. The error is a *MappingError.
 func (r *Relation) mapFields() error {
-	if missing := r.index(); len(missing) > 0 {
+	fields, missing := r.Table.Mapping.index(r.Columns)
+	if len(missing) > 0 {
 		return &MappingError{Table: r.Table, Missing: missing}
+	}
+	r.fields = fields
+	if len(fields[FieldAggregateType]) == 0 {
+		r.standIn = []byte(r.Table.Name)
 	}
 	return nil
 }
 
-// index fills in fields and returns the required ones that no column serves.
-func (r *Relation) index() (missing []string) {
-	for f := range fieldCount {
-		r.fields[f] = r.find(f.columns())
-		if r.fields[f] < 0 && f.required() {
-			missing = append(missing, strings.Join(f.columns(), " or "))
-		}
-	}
-	return missing
-}
-
-func (r *Relation) find(names []string) int {
-	for _, name := range names {
-		for i, c := range r.Columns {
-			if c.Name == name {
-				return i
-			}
-		}
-	}
-	return -1
-}
-
-// FieldType returns the OID of the type of the column that serves f, or 0.
+// FieldType returns the OID of the type of the column that serves f, or 0 if
+// none does or several do.
 func (r *Relation) FieldType(f Field) uint32 {
-	if i := r.fields[f]; i >= 0 {
-		return r.Columns[i].Type
+	if columns := r.fields[f]; len(columns) == 1 {
+		return r.Columns[columns[0]].Type
 	}
 	return 0
 }
