@@ -169,7 +169,7 @@ func (b *Broker) java(options []string, program string, args ...string) []string
 	image := b.kafka.image
 	line := append(slices.Clone(options),
 		"-XX:+IgnoreUnrecognizedVMOptions", "-XX:-UsePerfData", "-Djava.io.tmpdir="+b.dir,
-		"-Dlog4j2.configurationFile="+filepath.Join(image.jars, "log4j2.properties"))
+		"-Dlog4j2.configurationFile="+filepath.Join(image.jars, loggingFile))
 	if image.warm != "" {
 		line = append(line, "-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-XX:SharedArchiveFile="+filepath.Join(image.warm, warmClasses))
 	}

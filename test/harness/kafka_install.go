@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -31,6 +30,9 @@ const kafkaPOM = `<project xmlns="http://maven.apache.org/POM/4.0.0">
   </dependencies>
 </project>
 `
+
+// loggingFile is the logging configuration beside the jars of a program.
+const loggingFile = "log4j2.properties"
 
 const kafkaLogging = `status = error
 rootLogger.level = warn
@@ -93,21 +95,13 @@ func javaVersion(ctx context.Context, java string) (string, error) {
 
 // fetchKafka downloads Kafka's jars into dir.
 func fetchKafka(ctx context.Context, progress io.Writer, dir string) error {
-	maven, err := find(ctx, progress, needMaven)
-	if err != nil {
-		return err
-	}
 	begun := time.Now()
 	say(progress, "fetching Apache Kafka %s (Maven, 44 MB) ...", KafkaVersion)
-	pom := filepath.Join(dir, "pom.xml")
-	if err := os.WriteFile(pom, []byte(kafkaPOM), 0o644); err != nil {
-		return err
-	}
-	if err := run(ctx, dir, nil, maven, "-q", "-B", "-f", pom, "dependency:copy-dependencies", "-DoutputDirectory="+dir, "-DincludeScope=runtime"); err != nil {
+	if err := fetchJars(ctx, progress, dir, kafkaPOM); err != nil {
 		return err
 	}
 	say(progress, "fetched Apache Kafka %s in %s", KafkaVersion, took(begun))
-	return os.WriteFile(filepath.Join(dir, "log4j2.properties"), []byte(kafkaLogging), 0o644)
+	return nil
 }
 
 // The files of the warm directory.
