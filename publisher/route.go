@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/outbox-cdc/outbox-cdc/decoder"
@@ -13,9 +12,6 @@ import (
 // routingVersion changes with anything that sends an event to another
 // partition than before. It is part of the origin.
 const routingVersion = "1"
-
-// topicName is what Kafka accepts as the name of a topic.
-var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
 
 // template is a topic's name with placeholders: literal, field, literal, ….
 type template struct {
@@ -37,7 +33,7 @@ func parseTemplate(s string) (template, error) {
 	rest := s
 	for {
 		literal, after, found := strings.Cut(rest, "{")
-		if !topicName.MatchString("x" + literal) {
+		if !validTopic("x" + literal) {
 			return template{}, fmt.Errorf("--topic must hold letters, digits, dot, underscore, hyphen and {placeholders}, got %q", s)
 		}
 		t.literals = append(t.literals, literal)
@@ -58,8 +54,18 @@ func parseTemplate(s string) (template, error) {
 	return t, nil
 }
 
-func validTopic(name string) bool {
-	return topicName.MatchString(name) && name != "." && name != ".."
+// validTopic reports whether Kafka accepts name for a topic. It is asked for
+// each event.
+func validTopic[T string | []byte](name T) bool {
+	const longest = 249
+	for i := range len(name) {
+		switch c := name[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '_', c == '-':
+		default:
+			return false
+		}
+	}
+	return len(name) > 0 && len(name) <= longest && string(name) != "." && string(name) != ".."
 }
 
 // append builds the name for a row.
@@ -108,7 +114,7 @@ func newRouter(cfg Config, source string) (*router, error) {
 func (r *router) topic(row decoder.Row) ([]byte, *Poison) {
 	var p *Poison
 	r.name, p = r.template.append(r.name[:0], row)
-	if p == nil && (!topicName.Match(r.name) || !validTopic(string(r.name))) {
+	if p == nil && !validTopic(r.name) {
 		p = poison(ReasonInvalidTopic, "%q is not a name that Kafka accepts for a topic", r.name)
 	}
 	return r.name, p

@@ -3,6 +3,7 @@ package publisher
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -85,4 +86,31 @@ func addPartitions(ctx context.Context, brokers []string, topic string, n int32)
 	request.Topics = append(request.Topics, t)
 	_, err = request.RequestWith(ctx, client)
 	return err
+}
+
+func TestTopicNames(t *testing.T) {
+	for name, valid := range map[string]bool{
+		"outbox.event.Order_9-a":    true,
+		"a":                         true,
+		strings.Repeat("x", 249):    true,
+		strings.Repeat("x", 250):    false,
+		"":                          false,
+		".":                         false,
+		"..":                        false,
+		"...":                       true,
+		"outbox event":              false,
+		"outbox/event":              false,
+		"bestellung.ä":              false,
+		"outbox.event.\xff":         false,
+		"outbox.event.order\n":      false,
+		"outbox.event.{order}":      false,
+		"outbox.event.order\x00new": false,
+	} {
+		if got := validTopic(name); got != valid {
+			t.Errorf("validTopic(%q) = %t, want %t", name, got, valid)
+		}
+		if got := validTopic([]byte(name)); got != valid {
+			t.Errorf("validTopic of the bytes of %q = %t, want %t", name, got, valid)
+		}
+	}
 }
