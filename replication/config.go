@@ -59,6 +59,9 @@ type Config struct {
 	// that this slot is known to have streamed before. One of them that is no
 	// longer published is a gap; any other is a matter of setup.
 	Streamed func(context.Context, *pgx.Conn) ([]string, error)
+	// Places says where tables are described, by their names as in SQL. It is
+	// for the remedies alone.
+	Places map[string]Place
 	// Watch, if set, is given the state of the slot every few seconds, while a
 	// session holds it and while it is waited for.
 	Watch func(Slot)
@@ -68,6 +71,12 @@ type Config struct {
 	// Log receives what belongs on an operator's timeline. The default
 	// discards it.
 	Log *slog.Logger
+}
+
+// Place is where a table is described: options, or lines of a file.
+type Place struct {
+	Name    string // where its name is; empty is --table
+	Columns string // where its columns are; empty if they are the default ones
 }
 
 // Validate reports all faults of the configuration at once.
@@ -104,6 +113,23 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("--silence-timeout must be longer than --status-interval, got %s and %s", units.Duration(c.silenceTimeout()), units.Duration(c.StatusInterval)))
 	}
 	return errors.Join(errs...)
+}
+
+// namedIn returns where the name of a table is to be corrected.
+func (c Config) namedIn(t decoder.Table) string {
+	if place := c.Places[t.String()]; place.Name != "" {
+		return place.Name
+	}
+	return "--table"
+}
+
+// orCorrect says, behind the remedy for a column, where else it could be put
+// right.
+func (c Config) orCorrect(t decoder.Table) string {
+	if place := c.Places[t.String()]; place.Columns != "" {
+		return ", or correct " + place.Columns
+	}
+	return ""
 }
 
 // statusInterval returns how often to report to a server with the given

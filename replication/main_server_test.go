@@ -33,7 +33,7 @@ type outbox struct {
 func newOutbox(t *testing.T, pg *harness.Postgres) *outbox {
 	t.Helper()
 	o := newDatabase(t, pg)
-	o.exec(sql.Outbox{Schema: "public", Name: "outbox_events"}.Table(false))
+	o.exec(sql.Outbox{Schema: "public", Name: "outbox_events"}.Table(sql.Form{}))
 	if _, err := CreatePublication(t.Context(), o.conn, o.cfg.Publication, o.cfg.Tables); err != nil {
 		t.Fatal(err)
 	}

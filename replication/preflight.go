@@ -107,16 +107,16 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 
 			t.Schema, t.Name).Scan(&t.OID, &kind, &persistence, &columns)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
-			return fault(p.absentKind(t), "table %s does not exist%s; create it, for instance with \"outbox-cdc init\", or correct --table", t, p.absentHint(t))
+			return fault(p.absentKind(t), "table %s does not exist%s; create it, for instance with \"outbox-cdc init\", or correct %s", t, p.absentHint(t), p.cfg.namedIn(t))
 		case err != nil:
 			return fmt.Errorf("look up table %s: %w", t, err)
 		case kind != "r" && kind != "p":
-			return fault(ErrSetup, "%s is not a table (relkind %s) and writes no WAL of its own; name the table behind it with --table", t, kind)
+			return fault(ErrSetup, "%s is not a table (relkind %s) and writes no WAL of its own; name the table behind it with %s", t, kind, p.cfg.namedIn(t))
 		case persistence != "p":
 			return fault(ErrSetup, "table %s is unlogged or temporary and writes no WAL; as its owner: ALTER TABLE %s SET LOGGED", t, t)
 		}
 		if missing := t.MissingColumns(columns); len(missing) > 0 {
-			return fault(ErrSetup, "table %s has no column %s; add it to the table", t, strings.Join(missing, ", no column "))
+			return fault(ErrSetup, "table %s has no column %s; add it to the table%s", t, strings.Join(missing, ", no column "), p.cfg.orCorrect(t))
 		}
 		p.srv.Tables = append(p.srv.Tables, t)
 		p.columns = append(p.columns, columns)
@@ -186,7 +186,7 @@ func (p *preflight) published(ctx context.Context, pub Publication, t decoder.Ta
 		return nil
 	}
 	if missing := t.MissingColumns(m.Columns); len(missing) > 0 {
-		return fault(ErrSetup, "publication %q leaves out column %s of table %s; as its owner: drop the column list", pub.Name, strings.Join(missing, ", column "), t)
+		return fault(ErrSetup, "publication %q leaves out column %s of table %s; as its owner: drop the column list%s", pub.Name, strings.Join(missing, ", column "), t, p.cfg.orCorrect(t))
 	}
 	for _, c := range columns {
 		if !slices.Contains(m.Columns, c) {

@@ -154,7 +154,7 @@ func TestARoleThatMayOnlyReplicateStreams(t *testing.T) {
 // says so in the stream, from 18 on it only warns and skips them.
 func TestAPublicationYoungerThanItsRowsIsAGap(t *testing.T) {
 	o := newDatabase(t, harness.SharedPostgres(t))
-	o.exec(sql.Outbox{Schema: "public", Name: "outbox_events"}.Table(false))
+	o.exec(sql.Outbox{Schema: "public", Name: "outbox_events"}.Table(sql.Form{}))
 	if _, err := CreateSlot(t.Context(), o.conn, o.cfg.Slot, CreateSlotOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,7 @@
 -- The outbox. The application inserts in the transaction of its own change;
 -- nothing ever has to be updated or polled here.
 CREATE TABLE IF NOT EXISTS {{.Table}} (
-    id             uuid        PRIMARY KEY DEFAULT gen_random_uuid(),
+    id             {{.ID}},
     aggregate_type text        NOT NULL,
     aggregate_id   text        NOT NULL,
     event_type     text        NOT NULL,

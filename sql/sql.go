@@ -1,5 +1,5 @@
-// Package sql holds the DDL of outbox-cdc: the outbox table and the support
-// tables, as text that can be executed or printed.
+// Package sql holds the DDL of outbox-cdc: the outbox table of each preset and the
+// support tables, as text that can be executed or printed.
 //
 // Every statement is idempotent and names its objects in full, quoted, so that
 // any identifier works and no search_path matters. The support tables live in
@@ -32,13 +32,14 @@ type Outbox struct {
 	Role, Database string
 }
 
-// Table returns the statement that creates the outbox table: the lean form,
-// or the full one with the columns of a polling publisher.
-func (o Outbox) Table(full bool) string {
-	if full {
-		return o.render("outbox_events_full.sql")
+// Table returns the statements that create the outbox table in a form. The preset
+// of the form must be one that there is DDL for.
+func (o Outbox) Table(f Form) string {
+	data := tableData{outbox: o, Table: Qualified(o.Schema, o.Name), ID: f.id(), Partitions: make([]int, f.Partitions)}
+	for i := range data.Partitions {
+		data.Partitions[i] = i
 	}
-	return o.render("outbox_events.sql")
+	return render(f.file(), data)
 }
 
 // Checkpoint returns the statement that creates the table of the gap-detection
@@ -56,8 +57,7 @@ func (o Outbox) Grants() string { return o.render("grants.sql") }
 func Qualified(schema, table string) string { return pgx.Identifier{schema, table}.Sanitize() }
 
 func (o Outbox) render(name string) string {
-	var b strings.Builder
-	err := templates.ExecuteTemplate(&b, name, map[string]string{
+	return render(name, map[string]string{
 		"Table":       Qualified(o.Schema, o.Name),
 		"Schema":      pgx.Identifier{o.Schema}.Sanitize(),
 		"Checkpoint":  Qualified(o.Schema, CheckpointTable),
@@ -65,7 +65,11 @@ func (o Outbox) render(name string) string {
 		"Role":        pgx.Identifier{o.Role}.Sanitize(),
 		"Database":    pgx.Identifier{o.Database}.Sanitize(),
 	})
-	if err != nil {
+}
+
+func render(name string, data any) string {
+	var b strings.Builder
+	if err := templates.ExecuteTemplate(&b, name, data); err != nil {
 		panic("sql: " + err.Error()) // the templates are part of the program
 	}
 	return b.String()

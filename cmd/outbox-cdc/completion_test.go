@@ -27,12 +27,12 @@ type completionCase struct {
 // the flags of each command.
 func completionCases() []completionCase {
 	cases := []completionCase{
-		{"outbox-cdc ", []string{"init", "run", "slot", "publication", "config", "completion", "version", "help"}},
+		{"outbox-cdc ", []string{"init", "run", "slot", "publication", "schema", "config", "completion", "version", "help"}},
 		{"outbox-cdc pu", []string{"publication"}},
 		{"outbox-cdc --", []string{"--help", "--version"}},
 		{"outbox-cdc slot ", []string{"create", "drop", "list", "show", "advance"}},
 		{"outbox-cdc completion ", []string{"bash", "fish", "zsh"}},
-		{"outbox-cdc help ", []string{"init", "run", "slot", "publication", "config", "completion", "version"}},
+		{"outbox-cdc help ", []string{"init", "run", "slot", "publication", "schema", "config", "completion", "version"}},
 		{"outbox-cdc help slot cr", []string{"create"}},
 		{"outbox-cdc slot drop --slot create --ye", []string{"--yes"}},
 		{"outbox-cdc run --dsn ", nil},

@@ -12,7 +12,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/outbox-cdc/outbox-cdc/decoder"
 	"github.com/outbox-cdc/outbox-cdc/publisher"
 	"github.com/outbox-cdc/outbox-cdc/replication"
 	"github.com/outbox-cdc/outbox-cdc/units"
@@ -32,6 +31,7 @@ func prepare(c *cli.Context) error {
 type settings struct {
 	c      *cli.Context
 	faults []error
+	tables []outboxTable // once they were asked for
 }
 
 func (s *settings) fault(format string, args ...any) {
@@ -102,17 +102,6 @@ func (s *settings) number(name string, most int64) int64 {
 	return n
 }
 
-// tables reads the outbox tables. A fault is replaced by the default, as
-// whatever else was said about the tables would only follow from it.
-func (s *settings) tables() []decoder.Table {
-	tables, err := parseTables(s.value("table", defaultTable))
-	if err != nil {
-		s.fault("--table %w", err)
-		return []decoder.Table{{Schema: "public", Name: "outbox_events"}}
-	}
-	return tables
-}
-
 func (s *settings) logger(p *program) *slog.Logger {
 	log, err := newLogger(p.err, s.c.String("log-level"), s.c.String("log-format"))
 	if err != nil {
@@ -151,13 +140,18 @@ func (s *settings) value(name, standard string) string {
 
 // database reads what the commands need that only talk to PostgreSQL.
 func (s *settings) database() replication.Config {
-	return replication.Config{
+	cfg := replication.Config{
 		DSN:         s.c.String("dsn"),
 		Password:    s.value("password", ""),
 		Slot:        s.value("slot", defaultSlot),
 		Publication: s.value("publication", defaultPublication),
-		Tables:      s.tables(),
+		Places:      make(map[string]replication.Place),
 	}
+	for _, t := range s.outboxes() {
+		cfg.Tables = append(cfg.Tables, t.Table)
+		cfg.Places[t.Table.String()] = t.place
+	}
+	return cfg
 }
 
 // source reads what run needs to know about PostgreSQL.

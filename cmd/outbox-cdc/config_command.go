@@ -127,7 +127,7 @@ func writeYAML(w io.Writer, all []*option) error {
 			group = o.group
 			fmt.Fprintf(&b, "\n# %s\n", group)
 		}
-		line := o.name + ": " + scalar(o)
+		line := o.name + ":" + scalar(o)
 		if o.source.secret != "" {
 			line = "# " + line // a file may hold the secret or name its file, not both
 		}
@@ -152,9 +152,16 @@ func leads(all []*option, o *option) *destination {
 	return resolveDSN(o.value)
 }
 
-// scalar writes the value of an option so that YAML reads it as the same text.
+// scalar writes the value of an option, behind its name, so that YAML reads it
+// as the same text.
 func scalar(o *option) string {
 	value := shown(o)
+	switch {
+	case o.tables != nil:
+		return " " + value // YAML already
+	case value == "" && !o.IsSet() && (o.standard != "" || o.kind == kindTables):
+		return "" // no value, or that of another option in its place
+	}
 	node := yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value}
 	if o.kind == kindSwitch || o.kind == kindNumber {
 		node.Tag = "" // without the quotes of a text
@@ -164,9 +171,9 @@ func scalar(o *option) string {
 	}
 	text, err := yaml.Marshal(&node)
 	if err != nil {
-		return strconv.Quote(value)
+		return " " + strconv.Quote(value)
 	}
-	return strings.TrimSuffix(string(text), "\n")
+	return " " + strings.TrimSuffix(string(text), "\n")
 }
 
 // shownValue is an option as JSON has it.

@@ -103,7 +103,7 @@ func setupFault(what string, err error) error {
 		f.Kind = replication.ErrDenied
 		f.Message += "; it takes the owner of the database, or CREATE on the schema"
 	case "3F000":
-		f.Message += "; create the schema first, or correct --table"
+		f.Message += "; create the schema first, or correct the name of the table"
 	case "42704":
 		f.Message += "; create the role first, or correct --role"
 	default:

@@ -38,4 +38,9 @@ func TestExampleFile(t *testing.T) {
 	if f.faults != nil {
 		t.Errorf("got %v", f.faults)
 	}
+	for _, described := range f.entries["tables"].tables {
+		if _, err := described.outbox("outbox_events"); err != nil {
+			t.Errorf("tables: %v", err)
+		}
+	}
 }

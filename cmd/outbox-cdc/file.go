@@ -26,8 +26,9 @@ type file struct {
 
 // entry is one key of a configuration file.
 type entry struct {
-	value string
-	line  int
+	value  string
+	line   int
+	tables []describedTable // of a kindTables
 }
 
 // readFile reads a configuration file. The error joins all of its faults; what
@@ -105,11 +106,16 @@ func (f *file) readEntry(all []*option, key, value *yaml.Node) {
 		f.fault(key.Line, "key %q stands in line %d already", o.name, first.line)
 		return
 	}
+	if o.kind == kindTables && !isNull(value) {
+		tables := readTables(value, f.fault)
+		f.entries[o.name] = entry{tablesText(tables), key.Line, tables}
+		return
+	}
 	text, fault := textOf(o, value)
 	if fault != "" {
 		f.fault(value.Line, "key %q %s", o.name, fault)
 	} else if !isNull(value) {
-		f.entries[o.name] = entry{text, key.Line}
+		f.entries[o.name] = entry{value: text, line: key.Line}
 	}
 }
 

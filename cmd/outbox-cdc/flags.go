@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/outbox-cdc/outbox-cdc/decoder"
 )
 
 // The groups of flags in the help.
@@ -49,7 +51,9 @@ func postgresOptions() []*option {
 		define(g, kindPath, "password-file", "", "file that holds the password"),
 		define(g, kindText, "slot", defaultSlot, "replication slot"),
 		define(g, kindText, "publication", defaultPublication, "publication"),
-		define(g, kindList, "table", defaultTable, "outbox table, or several of one shape; parts in double quotes keep their case"),
+		define(g, kindList, "table", defaultTable, "outbox table, or several of one shape; parts in double quotes keep their case; the default is that of --preset"),
+		choice(g, "preset", "shape of the outbox tables: which columns hold what", decoder.PresetNames()[0], decoder.PresetNames()[1:]...),
+		define(g, kindTables, "tables", "", "instead of --table: a list in YAML of tables with their own preset and columns"),
 		define(g, kindSwitch, "no-wait", "false", "end with exit code 7 if another process holds the slot"),
 		define(g, kindDuration, "silence-timeout", "30s", "a session in which the server says nothing for so long is ended"),
 		define(g, kindDuration, "status-interval", "", "longest time between two reports to the server (default: a third of its wal_sender_timeout, at most 10s)"),
@@ -109,6 +113,8 @@ func commandOptions() []*option {
 		ofCommand(kindSwitch, "print-sql", "false", "print the SQL and change nothing"),
 		ofCommand(kindText, "role", "", "role to grant the rights to that run needs"),
 		ofCommand(kindSwitch, "full", "false", "create the table with the columns of the polling pattern too"),
+		ofCommandChoice("id-type", "type of the event id in a table that is created", "uuid", "text", "bigint"),
+		ofCommand(kindNumber, "partitions", "0", "create an event store in so many partitions, by hash of the stream; 0 is none"),
 		ofCommand(kindText, "to", "", "LSN to move the slot to, or now for the end of the write-ahead log"),
 		ofCommand(kindDuration, "timeout", "", "give up after this time (default: wait)"),
 		ofCommand(kindSwitch, "failover", "false", "have standbys keep a copy of the slot (PostgreSQL 17 and later)"),
@@ -141,15 +147,20 @@ func ofCommand(kind kind, name, standard, use string) *option {
 	return o
 }
 
-// output defines -o of a command that prints one of two formats.
-func output(standard, other string) *option {
-	o := choice(groupCommand, "o", "format of the output", standard, other)
+// ofCommandChoice is choice for a flag of a command.
+func ofCommandChoice(name, use, standard string, others ...string) *option {
+	o := choice(groupCommand, name, use, standard, others...)
 	o.ofCommand = true
 	return o
 }
 
+// output defines -o of a command that prints one of two formats.
+func output(standard, other string) *option {
+	return ofCommandChoice("o", "format of the output", standard, other)
+}
+
 // flags returns the flags with the given names, in that order, with those that
-// go with one of them: the files of secrets, and the configuration file.
+// go with one of them, and the configuration file.
 func flags(names ...string) []cli.Flag {
 	all := definitions()
 	var chosen []cli.Flag
@@ -168,13 +179,16 @@ func flags(names ...string) []cli.Flag {
 	return chosen
 }
 
-// accompanied puts behind the name of a secret those that stand for it.
+// accompanied puts behind a name those that stand for it: the file of a secret,
+// other ways to say which tables.
 func accompanied(names []string) []string {
 	var all []string
 	for _, name := range names {
 		switch all = append(all, name); name {
 		case "dsn":
 			all = append(all, "dsn"+fileSuffix, "password", "password"+fileSuffix)
+		case "table":
+			all = append(all, "preset", "tables")
 		case "sasl-password":
 			all = append(all, "sasl-password"+fileSuffix)
 		}

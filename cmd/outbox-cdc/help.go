@@ -125,6 +125,9 @@ func optionTitle(o *option) string {
 		title += "=false"
 	}
 	for _, variable := range o.GetEnvVars() {
+		if len("  "+title+"  $"+variable) > helpWidth {
+			title += "\n    "
+		}
 		title += "  $" + variable
 	}
 	return title
@@ -145,6 +148,8 @@ func placeholder(o *option) string {
 		return "FILE"
 	case kindList:
 		return "VALUE[,VALUE...]"
+	case kindTables:
+		return "YAML"
 	}
 	return "VALUE"
 }

@@ -20,12 +20,12 @@ func (p *program) initCommand() *cli.Command {
 		Description: "Creates what is missing, in the safe order: the table, the support tables, the publication, and the slot last. " +
 			"What exists is left as it is, so it can be run again. Rows committed before the slot exists are not published.",
 		UsageText: "outbox-cdc init --dsn postgres://owner@db/shop --role relay",
-		Flags:     flags("print-sql", "full", "role", "failover", "timeout", "o", "dsn", "slot", "publication", "table"),
+		Flags:     flags("print-sql", "full", "id-type", "partitions", "role", "failover", "timeout", "o", "dsn", "slot", "publication", "table"),
 		Action: func(c *cli.Context) error {
 			s := settings{c: c}
 			s.output()
 			in := &initialization{
-				full: c.Bool("full"), role: c.String("role"),
+				outboxes: s.outboxes(), form: s.form(), role: c.String("role"),
 				slotOptions: replication.CreateSlotOptions{Failover: c.Bool("failover"), Timeout: s.duration("timeout")},
 			}
 			s.together("print-sql", "timeout")
@@ -47,8 +47,9 @@ func (p *program) initCommand() *cli.Command {
 // initialization is one run of init.
 type initialization struct {
 	*database
-	full        bool
-	role        string // empty: no grants
+	outboxes    []outboxTable
+	form        sql.Form // of the tables that are created, but for the preset
+	role        string   // empty: no grants
 	slotOptions replication.CreateSlotOptions
 	// steps are printed as they are done, or at the end as JSON.
 	steps  []initStep
@@ -134,10 +135,7 @@ func (p *program) printSQL(c *cli.Context, s *settings, in *initialization) erro
 	if err != nil {
 		return usage("--dsn cannot be parsed") // it was, a moment ago
 	}
-	var parts []string
-	for _, t := range cfg.Tables {
-		parts = append(parts, sql.Outbox{Schema: t.Schema, Name: t.Name}.Table(in.full))
-	}
+	parts := tableDDL(in.outboxes, in.form)
 	o := sql.Outbox{Schema: cfg.Tables[0].Schema, Name: cfg.Tables[0].Name, Role: in.role, Database: parsed.Database}
 	create := fmt.Sprintf("SELECT pg_create_logical_replication_slot('%s', 'pgoutput');\n", cfg.Slot)
 	if in.slotOptions.Failover {

@@ -18,8 +18,8 @@ func (in *initialization) outbox(t decoder.Table) sql.Outbox {
 }
 
 func (in *initialization) createTables(ctx context.Context) error {
-	for _, t := range in.Tables {
-		if err := in.createTable(ctx, t.String(), in.outbox(t).Table(in.full)); err != nil {
+	for _, t := range in.outboxes {
+		if err := in.createOutbox(ctx, t); err != nil {
 			return err
 		}
 		if err := in.checkColumns(ctx, t); err != nil {
@@ -33,12 +33,28 @@ func (in *initialization) createTables(ctx context.Context) error {
 	return in.createTable(ctx, sql.Qualified(o.Schema, sql.DeadLettersTable), o.DeadLetters())
 }
 
+func (in *initialization) createOutbox(ctx context.Context, t outboxTable) error {
+	if !t.renamed {
+		return in.createTable(ctx, t.Table.String(), t.ddl(in.form))
+	}
+	exists, err := in.exists(ctx, t.Table.String())
+	if err != nil {
+		return err
+	}
+	if !exists {
+		return &replication.Fault{Kind: replication.ErrSetup,
+			Message: fmt.Sprintf("table %s does not exist, and init cannot create one with columns of your own; create it first, or correct %s", t.Table, t.place.Name)}
+	}
+	in.step("table", t.Table.String(), "exists")
+	return nil
+}
+
 // createTable looks first: IF NOT EXISTS asks for the right to create a table
 // even where there is nothing to create.
 func (in *initialization) createTable(ctx context.Context, name, ddl string) error {
-	var exists bool
-	if err := in.conn.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", name).Scan(&exists); err != nil {
-		return setupFault("look up table "+name, err)
+	exists, err := in.exists(ctx, name)
+	if err != nil {
+		return err
 	}
 	if exists {
 		in.step("table", name, "exists")
@@ -51,19 +67,30 @@ func (in *initialization) createTable(ctx context.Context, name, ddl string) err
 	return nil
 }
 
+func (in *initialization) exists(ctx context.Context, name string) (exists bool, err error) {
+	if err := in.conn.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", name).Scan(&exists); err != nil {
+		return false, setupFault("look up table "+name, err)
+	}
+	return exists, nil
+}
+
 // checkColumns refuses an outbox table that exists and lacks what run needs.
-func (in *initialization) checkColumns(ctx context.Context, t decoder.Table) error {
-	rows, err := in.conn.Query(ctx, "SELECT attname::text FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped", t.String())
+func (in *initialization) checkColumns(ctx context.Context, t outboxTable) error {
+	rows, err := in.conn.Query(ctx, "SELECT attname::text FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped", t.Table.String())
 	if err != nil {
-		return fmt.Errorf("read the columns of table %s: %w", t, err)
+		return fmt.Errorf("read the columns of table %s: %w", t.Table, err)
 	}
 	columns, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return fmt.Errorf("read the columns of table %s: %w", t, err)
+		return fmt.Errorf("read the columns of table %s: %w", t.Table, err)
 	}
 	if missing := t.MissingColumns(columns); len(missing) > 0 {
+		where := "name another table with --table"
+		if t.place.Columns != "" {
+			where = "correct " + t.place.Columns
+		}
 		return &replication.Fault{Kind: replication.ErrSetup,
-			Message: fmt.Sprintf("table %s exists and has no column %s; add it, or name another table with --table", t, strings.Join(missing, ", no column "))}
+			Message: fmt.Sprintf("table %s exists and has no column %s; add it, or %s", t.Table, strings.Join(missing, ", no column "), where)}
 	}
 	return nil
 }

@@ -63,6 +63,7 @@ func (p *program) app() *cli.App {
 			p.runCommand(),
 			p.slotCommand(),
 			p.publicationCommand(),
+			p.schemaCommand(),
 			p.configCommand(),
 			p.completionCommand(),
 			p.versionCommand(),

@@ -30,7 +30,7 @@ func TestUnknownWords(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"no command", nil, "name a command: init, run, slot, publication, config, completion, version; see outbox-cdc --help"},
+		{"no command", nil, "name a command: init, run, slot, publication, schema, config, completion, version; see outbox-cdc --help"},
 		{"a command like a known one", []string{"rnu"}, `unknown command "rnu" (did you mean run?); see outbox-cdc --help`},
 		{"a command like none", []string{"teleport"}, `unknown command "teleport"; see outbox-cdc --help`},
 		{"no subcommand", []string{"slot"}, "name a command: create, drop, list, show, advance; see outbox-cdc slot --help"},
@@ -83,7 +83,7 @@ func leaves(commands []*cli.Command, parent string, visit func(path string, c *c
 }
 
 func TestHelp(t *testing.T) {
-	for _, path := range []string{"", "slot", "publication"} {
+	for _, path := range []string{"", "slot", "publication", "schema"} {
 		checkHelp(t, path)
 	}
 	p := &program{}

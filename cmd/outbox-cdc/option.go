@@ -19,6 +19,7 @@ const (
 	kindNumber
 	kindPath   // of a file
 	kindList   // separated by commas
+	kindTables // a list of tables, in YAML
 	kindDSN    // a connection string, which may hold a password
 	kindSecret // never shown
 )
@@ -46,6 +47,7 @@ type option struct {
 
 	value  string
 	source source
+	tables []describedTable // what the value of a kindTables says
 }
 
 // Apply makes the option a flag of set.

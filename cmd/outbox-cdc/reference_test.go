@@ -76,6 +76,8 @@ func values(o *option) string {
 		return "file"
 	case kindList:
 		return "list"
+	case kindTables:
+		return "list of tables"
 	case kindSecret, kindDSN:
 		return "secret"
 	}

@@ -34,6 +34,7 @@ func resolve(c *cli.Context) {
 		r.warnings = misspelt(os.Environ())
 	}
 	r.readSecrets()
+	r.readTables()
 	r.readSwitches()
 }
 
@@ -79,6 +80,7 @@ func (r *resolution) readFile(path string) {
 			continue
 		}
 		o.value, o.source = entry.value, source{kind: fromFile, path: path, line: entry.line}
+		o.tables = entry.tables
 	}
 }
 
