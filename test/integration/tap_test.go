@@ -15,35 +15,17 @@ import (
 // tap stands between the relay and PostgreSQL and reads the status updates
 // that go through.
 type tap struct {
-	addr     string
-	listener net.Listener
-	all      sync.WaitGroup
+	*middleman
 
-	mu      sync.Mutex // guards what follows
-	open    []net.Conn
+	mu      sync.Mutex // guards updates
 	updates [][]status // by connection
 }
 
 func startTap(t testing.TB, server string) *tap {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tap := &tap{addr: listener.Addr().String(), listener: listener}
-	tap.all.Go(func() { tap.serve(server) })
-	t.Cleanup(tap.close)
+	tap := &tap{}
+	tap.middleman = startMiddleman(t, server, tap.serve)
 	return tap
-}
-
-func (tap *tap) close() {
-	tap.listener.Close()
-	tap.mu.Lock()
-	for _, conn := range tap.open {
-		conn.Close()
-	}
-	tap.mu.Unlock()
-	tap.all.Wait()
 }
 
 // sessions returns the status updates of each connection that had any.
@@ -59,54 +41,29 @@ func (tap *tap) sessions() [][]status {
 	return sessions
 }
 
-func (tap *tap) serve(server string) {
-	for {
-		client, err := tap.listener.Accept()
-		if err != nil {
-			return
-		}
-		upstream, err := net.Dial("tcp", server)
-		if err != nil {
-			client.Close()
-			continue
-		}
-		tap.mu.Lock()
-		tap.open = append(tap.open, client, upstream)
-		tap.updates = append(tap.updates, nil)
-		session := len(tap.updates) - 1
-		tap.mu.Unlock()
-		tap.all.Go(func() {
-			defer client.Close()
-			defer upstream.Close()
-			_, _ = io.Copy(client, upstream) // its end is that of the connection
-		})
-		tap.all.Go(func() {
-			defer client.Close()
-			defer upstream.Close()
-			_ = tap.forward(session, upstream, client)
-		})
-	}
+func (tap *tap) serve(client, server net.Conn) {
+	tap.mu.Lock()
+	tap.updates = append(tap.updates, nil)
+	session := len(tap.updates) - 1
+	tap.mu.Unlock()
+	bothWays(client, server, func() error { return tap.forward(session, server, client) }, copied(client, server))
 }
 
-// forward passes a client's messages on, one at a time. The first, and the
-// only one of a connection that cancels, has no type.
-func (tap *tap) forward(session int, upstream io.Writer, client io.Reader) error {
-	for typed := 0; ; typed = 1 {
-		header := make([]byte, typed+4)
-		if _, err := io.ReadFull(client, header); err != nil {
+// forward passes a client's messages on, one at a time. A connection that
+// cancels has the first alone.
+func (tap *tap) forward(session int, server io.Writer, client io.Reader) error {
+	message, err := readPGStartup(client)
+	for err == nil {
+		if _, err := server.Write(message); err != nil {
 			return err
 		}
-		body := make([]byte, binary.BigEndian.Uint32(header[typed:])-4)
-		if _, err := io.ReadFull(client, body); err != nil {
-			return err
+		var next pgMessage
+		if next, err = readPGMessage(client); err == nil && next.kind() == 'd' {
+			tap.see(session, next.body())
 		}
-		if typed == 1 && header[0] == 'd' {
-			tap.see(session, body)
-		}
-		if _, err := upstream.Write(append(header, body...)); err != nil {
-			return err
-		}
+		message = next
 	}
+	return err
 }
 
 // see notes a status update: 'r', then three positions, the time and a flag.

@@ -7,7 +7,6 @@ import (
 	"hash/crc32"
 	"io"
 	"net"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -19,16 +18,10 @@ import (
 // saboteur stands between the relay and a broker and makes of a relay that
 // works one that does not.
 type saboteur struct {
-	t        testing.TB
-	broker   string
-	listener net.Listener
-	all      sync.WaitGroup
+	t testing.TB
 	// what is done to each batch; nil is nothing.
 	what atomic.Pointer[sabotage]
 	done atomic.Int64 // batches
-
-	mu   sync.Mutex // guards open
-	open []net.Conn
 }
 
 // sabotage alters the records of a batch of one partition, whose number must
@@ -39,52 +32,14 @@ type sabotage func(topic string, partition int32, records []kmsg.Record) bool
 // sabotaged puts a saboteur in front of a broker for one test.
 func sabotaged(t testing.TB, b *harness.Broker) *saboteur {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &saboteur{t: t, broker: b.DirectAddr(), listener: listener}
-	s.all.Go(s.serve)
-	b.Proxy().SetTarget(listener.Addr().String())
-	b.Proxy().Cut()
-	t.Cleanup(func() {
-		b.Proxy().SetTarget(b.DirectAddr())
-		listener.Close()
-		s.mu.Lock()
-		for _, conn := range s.open {
-			conn.Close()
-		}
-		s.mu.Unlock()
-		s.all.Wait()
+	s := &saboteur{t: t}
+	m := startMiddleman(t, b.DirectAddr(), func(client, broker net.Conn) {
+		bothWays(client, broker, func() error { return s.forward(broker, client) }, copied(client, broker))
 	})
+	b.Proxy().SetTarget(m.addr)
+	b.Proxy().Cut()
+	t.Cleanup(func() { b.Proxy().SetTarget(b.DirectAddr()) })
 	return s
-}
-
-func (s *saboteur) serve() {
-	for {
-		client, err := s.listener.Accept()
-		if err != nil {
-			return
-		}
-		broker, err := net.Dial("tcp", s.broker)
-		if err != nil {
-			client.Close()
-			continue
-		}
-		s.mu.Lock()
-		s.open = append(s.open, client, broker)
-		s.mu.Unlock()
-		s.all.Go(func() {
-			defer client.Close()
-			defer broker.Close()
-			_, _ = io.Copy(client, broker) // its end is that of the connection
-		})
-		s.all.Go(func() {
-			defer client.Close()
-			defer broker.Close()
-			_ = s.forward(broker, client)
-		})
-	}
 }
 
 // forward passes requests on, one at a time.
