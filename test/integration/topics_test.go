@@ -104,7 +104,7 @@ func (o *outbox) records() []harness.Record {
 // partition in order.
 func (o *outbox) eachRecord(visit func(harness.Record)) {
 	o.t.Helper()
-	limit := long(2*time.Minute, 20*time.Minute)
+	limit := max(long(2*time.Minute, 20*time.Minute), tortureLength(o.t))
 	ctx, cancel := context.WithTimeoutCause(o.t.Context(), limit, fmt.Errorf("the topics were not read within %s", limit))
 	defer cancel()
 	if err := o.kafka.ReadEach(ctx, visit, o.topics()...); err != nil {

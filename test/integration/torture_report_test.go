@@ -6,15 +6,21 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"time"
 
 	"github.com/jackc/pglogrepl"
+
+	"github.com/outbox-cdc/outbox-cdc/test/harness"
 )
 
 // summary is what a torture has come to.
 type summary struct {
 	Seed       uint64       `json:"seed"`
+	Postgres   int          `json:"postgresql"`
+	Kafka      string       `json:"kafka"`
+	Processors int          `json:"processors"`
 	Seconds    float64      `json:"seconds"`
 	Committed  int          `json:"committed"`
 	Records    int          `json:"records"`
@@ -46,7 +52,9 @@ func (x *torture) conclude(seed uint64) {
 	t := x.o.t
 	t.Helper()
 	took := time.Since(x.begun)
-	s := summary{Seed: seed, Seconds: took.Seconds(), Injected: len(x.timeline)}
+	s := summary{
+		Seed: seed, Postgres: x.o.pg.Version(), Kafka: harness.KafkaVersion, Processors: runtime.NumCPU(), Seconds: took.Seconds(), Injected: len(x.timeline),
+	}
 	counts := x.counts()
 	for _, o := range []*outbox{x.o, x.neighbour} {
 		except := exceptions{rerouted: "partitions were added and the routing was changed"}

@@ -87,7 +87,7 @@ func tortureFaults(t *testing.T) []*fault {
 	return faults
 }
 
-func tortureLength(t *testing.T) time.Duration {
+func tortureLength(t testing.TB) time.Duration {
 	t.Helper()
 	text := os.Getenv(envTorture)
 	if text == "" {
