@@ -227,6 +227,7 @@ func (s *fuzzSession) check(t *testing.T) {
 	}
 	s.last = newest.Position
 	checkRow(t, row, newest.Columns)
+	checkSelection(t, row, newest.Columns)
 }
 
 // checkRow compares the fields of a row with its columns, found by name.
@@ -244,6 +245,26 @@ func checkRow(t *testing.T, row Row, columns []column) {
 		}
 		if got := row.Field(f); string(got) != want.Value || (got == nil) != want.Null {
 			t.Fatalf("field %d: got %q, want %v", f, got, want)
+		}
+	}
+}
+
+// checkSelection compares what is read in one pass, in the order that is asked
+// for, with the columns.
+func checkSelection(t *testing.T, row Row, columns []column) {
+	t.Helper()
+	var odd []int
+	for i := range columns {
+		if i%2 == 1 {
+			odd = append(odd, i)
+		}
+	}
+	slices.Reverse(odd)
+	values := make([][]byte, len(odd))
+	row.Relation().Select(odd).Read(row, values)
+	for slot, i := range odd {
+		if got, want := values[slot], columns[i]; string(got) != want.Value || (got == nil) != want.Null {
+			t.Fatalf("column %d: got %q, want %v", i, got, want)
 		}
 	}
 }

@@ -60,8 +60,8 @@ func Preset(name string) (Mapping, bool) {
 	return Mapping{}, false
 }
 
-// zero reports whether nothing is named.
-func (m Mapping) zero() bool {
+// IsZero reports whether nothing is named.
+func (m Mapping) IsZero() bool {
 	return m.ID == "" && m.AggregateType == "" && m.AggregateID == "" && m.EventType == "" && m.Payload == "" &&
 		m.Metadata == "" && m.CreatedAt == "" && len(m.IDColumns) == 0
 }
@@ -84,7 +84,7 @@ func (m Mapping) columns(f Field) []string {
 func (m Mapping) required(f Field) bool {
 	switch f {
 	case FieldAggregateType:
-		return m.zero() || m.AggregateType != ""
+		return m.IsZero() || m.AggregateType != ""
 	case FieldMetadata, FieldCreatedAt:
 		return m.named(f) != ""
 	}

@@ -75,3 +75,39 @@ func (r Row) Columns(yield func(column Column, value []byte) bool) {
 		}
 	}
 }
+
+// Selection reads some columns of the rows of one relation, all in one pass.
+type Selection struct {
+	// slots tells, for each column up to the last one that is wanted, which of
+	// the values it is; -1 is none.
+	slots []int
+}
+
+// Select returns the selection of the columns with the given indexes. Each is
+// named once.
+func (r *Relation) Select(columns []int) Selection {
+	var s Selection
+	for slot, index := range columns {
+		for len(s.slots) <= index {
+			s.slots = append(s.slots, -1)
+		}
+		s.slots[index] = slot
+	}
+	return s
+}
+
+// Read sets values to the texts of the selected columns of a row, in the order in
+// which they were selected; values has room for them. The text of a NULL is nil,
+// an empty one is not. They alias the row, which must be of the relation that the
+// selection was made for.
+func (s Selection) Read(row Row, values [][]byte) {
+	c := cursor{rest: row.tuple}
+	c.uint16()
+	for _, slot := range s.slots {
+		if value, null := c.column(); slot >= 0 {
+			if values[slot] = value; null {
+				values[slot] = nil
+			}
+		}
+	}
+}

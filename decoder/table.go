@@ -2,6 +2,7 @@ package decoder
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -117,6 +118,19 @@ func (r *Relation) mapFields() error {
 		r.standIn = []byte(r.Table.Name)
 	}
 	return nil
+}
+
+// FieldColumns returns the indexes of the columns that serve f: none, one, or
+// those that the id is composed of. The caller must not change them.
+func (r *Relation) FieldColumns(f Field) []int { return r.fields[f] }
+
+// StandIn returns the name of the table if that stands for the aggregate type,
+// and nil if a column does.
+func (r *Relation) StandIn() []byte { return r.standIn }
+
+// Column returns the index of the column of a name, -1 if there is none.
+func (r *Relation) Column(name string) int {
+	return slices.IndexFunc(r.Columns, func(c Column) bool { return c.Name == name })
 }
 
 // FieldType returns the OID of the type of the column that serves f, or 0 if

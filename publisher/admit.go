@@ -13,44 +13,46 @@ func (s *session) admit(row decoder.Row, position decoder.Position) {
 		return
 	}
 	r := record{row: row, position: position, segment: s.tracker.Begin()}
-	name, unroutable := s.router.topic(row)
+	v := s.router.read(row)
+	name, unroutable := s.router.topic(v)
 	if unroutable != nil {
 		s.orphan(r, string(name), unroutable)
 		return
 	}
-	verdict := s.router.judge(row)
+	verdict := s.router.judge(v)
 	t := s.topic(name)
 	if verdict != nil && verdict.Reason == ReasonNoAggregateID {
 		s.orphan(r, t.name, verdict)
 		return
 	}
-	if !t.ready() && !s.owed(t, r) {
+	if !t.ready() && !s.owed(t, r, v) {
 		s.hold(t.wait(r, verdict))
 		return
 	}
-	s.place(t, r, verdict)
+	s.place(t, r, v, verdict)
 }
 
 // owed reports whether a topic that is about to get more partitions has to see
 // an event first: it is covered by a tail of the old ones, which has yet to
 // prove itself.
-func (s *session) owed(t *topic, r record) bool {
+func (s *session) owed(t *topic, r record, v *values) bool {
 	if t.partitions == nil {
 		return false
 	}
-	p := s.partition(t, r)
+	p := s.partition(t, r, v)
 	return len(p.skipped) > 0 && r.position.Compare(p.tail.position) <= 0
 }
 
-// partition returns the partition of an event.
-func (s *session) partition(t *topic, r record) *partition {
-	return t.partitions[s.router.partition(r.row, r.position, len(t.partitions))]
+// partition returns the partition of an event whose row was read into v.
+func (s *session) partition(t *topic, r record, v *values) *partition {
+	return t.partitions[s.router.partition(v, r.position, len(t.partitions))]
 }
 
 // place puts an event into the queue of its partition, unless it is there
-// already as the tail tells.
-func (s *session) place(t *topic, r record, verdict *Poison) {
-	p := s.partition(t, r)
+// already as the tail tells. Its row was read into v; what happens behind that may
+// read another one.
+func (s *session) place(t *topic, r record, v *values, verdict *Poison) {
+	p := s.partition(t, r, v)
 	if p.tail != nil && s.covered(p, r) {
 		return
 	}

@@ -27,7 +27,7 @@ func (p *Publisher) Connect(ctx context.Context) error {
 		return connectFault(p.cfg.Brokers, p.cfg.Topic, err)
 	}
 	t, err := parseTemplate(p.cfg.Topic)
-	if err == nil && len(t.fields) == 0 {
+	if err == nil && t.fixed() {
 		err = p.cluster.check(ctx, p.cfg.Topic)
 	}
 	if err != nil {

@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
-
-	"github.com/outbox-cdc/outbox-cdc/decoder"
 )
 
 // advanceSequence returns the sequence number n records behind first. It wraps
@@ -35,15 +33,15 @@ func (b *batch) encode(id identity, first int32, codec sarama.CompressionCodec) 
 // fill gives the wire form the objects of its records. It is called right
 // before a send and undone by drain right after, so that they live no longer
 // than sarama needs them: it keeps the encoded bytes for a retry.
-func fill(wire *sarama.RecordBatch, batch []record, key Key, origin []byte) {
+func fill(wire *sarama.RecordBatch, batch []record, plans *plans, key Key, origin []byte) {
 	records := make([]sarama.Record, len(batch))
-	headers := newHeaderWriter(len(batch), origin)
+	headers := newHeaderWriter(plans, len(batch), origin)
 	ends := make([]int, len(batch))
 	for i, r := range batch {
 		headers.write(r)
 		ends[i] = len(headers.headers)
 		records[i] = sarama.Record{
-			Key: keyOf(key, r.row), Value: text(r.row, decoder.FieldPayload),
+			Key: headers.key(key), Value: headers.get(&headers.plan.payload),
 			OffsetDelta:    int64(i),
 			TimestampDelta: time.UnixMicro(r.position.CommitTime).Truncate(time.Millisecond).Sub(wire.FirstTimestamp),
 		}

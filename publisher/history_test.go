@@ -119,9 +119,15 @@ type column struct {
 }
 
 func relationMessage(more ...column) []byte {
-	columns := append([]column{{"id", 2950}, {"aggregate_type", 25}, {"aggregate_id", 25}, {"event_type", 25}, {"payload", 3802}, {"metadata", 3802}}, more...)
+	columns := []column{{"id", 2950}, {"aggregate_type", 25}, {"aggregate_id", 25}, {"event_type", 25}, {"payload", 3802}, {"metadata", 3802}}
+	return relationOf("public", "outbox_events", append(columns, more...)...)
+}
+
+// relationOf describes a table of any name and shape.
+func relationOf(schema, table string, columns ...column) []byte {
 	b := binary.BigEndian.AppendUint32([]byte{'R'}, 1)
-	b = append(b, "public\x00outbox_events\x00d"...)
+	b = append(append(append(b, schema...), 0), table...)
+	b = append(b, 0, 'd')
 	b = binary.BigEndian.AppendUint16(b, uint16(len(columns)))
 	for _, c := range columns {
 		b = append(append(append(b, 0), c.name...), 0)
@@ -132,7 +138,11 @@ func relationMessage(more ...column) []byte {
 }
 
 func insertMessage(e event, more ...any) []byte {
-	values := append([]any{e.id, e.aggregateType, e.aggregateID, e.eventType, e.payload, e.metadata}, more...)
+	return rowMessage(append([]any{e.id, e.aggregateType, e.aggregateID, e.eventType, e.payload, e.metadata}, more...)...)
+}
+
+// rowMessage inserts any row; nil is NULL.
+func rowMessage(values ...any) []byte {
 	b := binary.BigEndian.AppendUint32([]byte{'I'}, 1)
 	b = binary.BigEndian.AppendUint16(append(b, 'N'), uint16(len(values)))
 	for _, v := range values {

@@ -50,7 +50,9 @@ type Session struct {
 	// SystemID, Slot and Stream (publications and options) say where the
 	// positions of the events come from.
 	SystemID, Slot, Stream string
-	Owner                  Owner
+	// Tables are the tables of the stream with their OIDs.
+	Tables []decoder.Table
+	Owner  Owner
 	// Entries are the stream. Closing it asks Run to return as soon as nothing
 	// is held any more.
 	Entries <-chan *decoder.Chunk

@@ -132,7 +132,7 @@ func (s *session) produce(sn *sender, conn *connection, req *request) {
 		Timeout:      int32(produceTimeout / time.Millisecond),
 	}
 	for _, sh := range req.shipments {
-		fill(sh.wire, sh.records, s.cfg.Key, sh.origin)
+		fill(sh.wire, sh.records, s.router.plans, s.cfg.Key, sh.origin)
 		produce.AddBatch(sh.topic, sh.id, sh.wire)
 	}
 	sent := make(chan struct{})

@@ -2,7 +2,6 @@ package publisher
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
@@ -78,7 +77,7 @@ type session struct {
 }
 
 func newSession(ctx context.Context, p *Publisher, in Session) (*session, error) {
-	r, err := newRouter(p.cfg, strings.Join([]string{in.SystemID, in.Slot, in.Stream}, "\x00"))
+	r, err := newRouter(p.cfg, in)
 	if err != nil {
 		return nil, err
 	}

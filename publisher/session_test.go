@@ -147,7 +147,7 @@ func TestRecordHasWhatTheMappingSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	records := readAll(t, fake.ListenAddrs(), testTopic, 2)[0]
-	r, err := newRouter(p.cfg, "7000\x00test\x00pub")
+	r, err := newRouter(p.cfg, h.session(nil, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +247,7 @@ func TestForeignCopyNeverBecomesALoss(t *testing.T) {
 	fake := newFake(t, kfake.SeedTopics(2, testTopic))
 	h := manyOrders(20, 4)
 	p := newTestPublisher(t, testConfig(fake.ListenAddrs()))
-	r, err := newRouter(p.cfg, "7000\x00test\x00pub")
+	r, err := newRouter(p.cfg, h.session(nil, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

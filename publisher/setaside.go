@@ -3,8 +3,6 @@ package publisher
 import (
 	"fmt"
 	"time"
-
-	"github.com/outbox-cdc/outbox-cdc/decoder"
 )
 
 // orphan is a dead letter without a partition: its topic is not valid, so there
@@ -85,7 +83,7 @@ func (s *session) halts(letter DeadLetter) bool {
 		return false
 	}
 	s.fail(fmt.Errorf("%w: event %q at position %s for topic %q: %w; remove the cause, or run with --on-poison dead-letter to set it aside",
-		ErrHalted, text(letter.Row, decoder.FieldID), letter.Position, letter.Topic, letter.Poison))
+		ErrHalted, eventID(letter.Row), letter.Position, letter.Topic, letter.Poison))
 	return true
 }
 
@@ -114,7 +112,7 @@ func (s *session) store(letter DeadLetter, done func()) {
 			s.troubles.clear(troubleKey{kind: troubleDeadLetters})
 			s.progress.deadLettered.Add(1)
 			s.metrics.setAside(letter.Poison.Reason)
-			s.log.Warn("event set aside as a dead letter", "event_id", string(text(letter.Row, decoder.FieldID)), "position", letter.Position.String(),
+			s.log.Warn("event set aside as a dead letter", "event_id", string(eventID(letter.Row)), "position", letter.Position.String(),
 				"topic", letter.Topic, "reason", letter.Poison.Reason, "error", letter.Poison.Err, "bytes", letter.Row.Bytes())
 			done()
 		})

@@ -75,7 +75,7 @@ func (s *session) lay(t *topic, m topicMetadata) {
 	for _, b := range waiting {
 		s.release(b)
 		for _, r := range b.records {
-			s.place(t, r, b.poison)
+			s.place(t, r, s.router.read(r.row), b.poison)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func (s *session) covered(p *partition, r record) bool {
 
 // is reports whether r is the record that the tail was made from.
 func (t *tail) is(r record) bool {
-	return t.position == r.position && t.eventID == string(text(r.row, decoder.FieldID))
+	return t.position == r.position && t.eventID == string(eventID(r.row))
 }
 
 // prove acknowledges what was skipped: the tail has proved itself.

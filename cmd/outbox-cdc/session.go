@@ -151,6 +151,7 @@ func (s *session) events(entries <-chan *decoder.Chunk) publisher.Session {
 		SystemID: s.srv.SystemID,
 		Slot:     s.source.Slot,
 		Stream:   s.origin(),
+		Tables:   s.srv.Tables,
 		Owner:    s.guard,
 		Entries:  entries,
 		Confirm:  s.confirm,
