@@ -28,6 +28,16 @@ torture: ## faults under load: DURATION=10m SEED=1, FAULTS='names|of|them', SUMM
 	@OUTBOX_CDC_TEST_TORTURE='$(or $(DURATION),10m)' OUTBOX_CDC_TEST_SEED='$(SEED)' OUTBOX_CDC_TEST_FAULTS='$(FAULTS)' \
 	OUTBOX_CDC_TEST_SUMMARY='$(abspath $(SUMMARY))' test/run.sh torture
 
+.PHONY: bench
+bench: ## measure beside this machine's limit, in 15 minutes: CASE=regexp REPEAT=3 SCALE=1 PROFILE=directory
+	@go build -o bin/bench ./bench && exec bin/bench -json bin/bench.json -svg bin/bench.svg $(BENCH)
+
+.PHONY: bench-full
+bench-full: ## measure the cases that take long
+	@go build -o bin/bench ./bench && exec bin/bench -full -json bin/bench-full.json -svg bin/bench-full.svg $(BENCH)
+
+bench bench-full: BENCH = $(if $(CASE),-case '$(CASE)') $(if $(REPEAT),-repeat $(REPEAT)) $(if $(SCALE),-scale $(SCALE)) $(if $(PROFILE),-profile '$(PROFILE)')
+
 .PHONY: lint
 lint: ## formatting, go vet and staticcheck
 	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
