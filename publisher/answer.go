@@ -151,7 +151,7 @@ func (s *session) refusedAsPoison(p *partition, b *batch, reason Reason, err err
 		s.tryPlain(p, b)
 		return
 	case len(b.records) > 1:
-		left, right := b.split(s.codec)
+		left, right := b.split()
 		p.queue = append([]*batch{left, right}, p.queue[1:]...)
 	case s.topicRefuses(p.topic, reason):
 		s.stand(p, fmt.Errorf("the topic has refused %d events in a row: %w", maxRefusals, err))

@@ -3,8 +3,6 @@ package publisher
 import (
 	"time"
 
-	"github.com/IBM/sarama"
-
 	"github.com/outbox-cdc/outbox-cdc/decoder"
 )
 
@@ -35,15 +33,18 @@ type batch struct {
 	// bytes estimates the size on the wire before compression.
 	bytes int
 
-	// wire is what is sent; nil until the batch has its sequence numbers, and
-	// again when the partition has been acquired anew. It is never changed in
-	// between: a retry sends the same bytes.
-	wire *sarama.RecordBatch
-	// attempts counts the sends of wire; firstAttempt is the time of the first.
+	// numbered says that the batch has its sequence numbers, from sequence on,
+	// as of producer; no more when the partition has been acquired anew. In
+	// between it is never changed: a retry sends the same records.
+	numbered bool
+	producer identity
+	sequence int32
+	// attempts counts the sends under these numbers; firstAttempt is the time
+	// of the first.
 	attempts     int
 	firstAttempt time.Time
-	// doubt says that wire may be in the partition: some attempt was neither
-	// acknowledged nor refused before the append.
+	// doubt says that the records may be in the partition: some attempt was
+	// neither acknowledged nor refused before the append.
 	doubt bool
 
 	// poison, on a batch of one record, keeps that record from being sent.
@@ -71,16 +72,21 @@ func (b *batch) full(n int) bool { return len(b.records) > 0 && b.bytes+n > maxB
 // last returns the position of the newest record.
 func (b *batch) last() decoder.Position { return b.records[len(b.records)-1].position }
 
+// number gives the batch its sequence numbers.
+func (b *batch) number(producer identity, first int32) {
+	b.numbered, b.producer, b.sequence = true, producer, first
+}
+
 // reset makes the batch one that was never sent.
 func (b *batch) reset() {
-	b.wire = nil
+	b.numbered = false
 	b.attempts = 0
 	b.doubt = false
 }
 
 // split divides a batch that is too large as a whole. Sequence numbers, if it
 // has any, stay with their records.
-func (b *batch) split(codec sarama.CompressionCodec) (left, right *batch) {
+func (b *batch) split() (left, right *batch) {
 	half := len(b.records) / 2
 	left, right = &batch{records: b.records[:half:half]}, &batch{records: b.records[half:]}
 	for _, part := range []*batch{left, right} {
@@ -92,10 +98,9 @@ func (b *batch) split(codec sarama.CompressionCodec) (left, right *batch) {
 	// it is gone, the right one for its own part from then on.
 	left.held = b.held * int64(half) / int64(len(b.records))
 	right.held = b.held - left.held
-	if b.wire != nil {
-		id := identity{b.wire.ProducerID, b.wire.ProducerEpoch}
-		left.encode(id, b.wire.FirstSequence, codec)
-		right.encode(id, advanceSequence(b.wire.FirstSequence, half), codec)
+	if b.numbered {
+		left.number(b.producer, b.sequence)
+		right.number(b.producer, advanceSequence(b.sequence, half))
 	}
 	return left, right
 }

@@ -50,6 +50,8 @@ type socket struct {
 	tls     TLS
 	conn    atomic.Pointer[net.Conn]
 	aborted atomic.Bool
+	// requests is what sarama writes to. It belongs to whoever sends.
+	requests *topicsConn
 }
 
 // Dial opens the connection, TLS included. TLS is done here so that a bad
@@ -65,16 +67,22 @@ func (s *socket) Dial(network, addr string) (net.Conn, error) {
 	if s.aborted.Load() {
 		s.abort()
 	}
+	s.requests = &topicsConn{Conn: raw}
 	if !s.tls.Enabled {
-		return raw, nil
+		return s.requests, nil
 	}
 	secured, err := s.handshake(raw, addr)
 	if err != nil {
 		raw.Close()
 		return nil, err
 	}
-	return secured, nil
+	s.requests.Conn = secured
+	return s.requests, nil
 }
+
+// topics sets what the next produce request carries. It is called between
+// requests, by whoever sends them.
+func (s *socket) topics(topics []byte) { s.requests.topics = topics }
 
 func (s *socket) handshake(raw net.Conn, addr string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(addr)

@@ -67,8 +67,8 @@ func (s *session) fillRequest(sn *sender) *request {
 
 // ship puts the head of p under way.
 func (s *session) ship(p *partition, b *batch) shipment {
-	if b.wire == nil {
-		b.encode(p.producer, p.sequence, s.codec)
+	if !b.numbered {
+		b.number(p.producer, p.sequence)
 		p.sequence = advanceSequence(p.sequence, len(b.records))
 	}
 	if b.attempts == 0 {
@@ -78,7 +78,7 @@ func (s *session) ship(p *partition, b *batch) shipment {
 	p.busy = true
 	sh := shipment{
 		partition: p, batch: b, generation: p.generation,
-		topic: p.topic.name, id: p.id, wire: b.wire, records: b.records,
+		topic: p.topic.name, id: p.id, producer: b.producer, sequence: b.sequence, records: b.records, bytes: b.bytes,
 	}
 	if s.cfg.PositionHeaders {
 		sh.origin = p.topic.origin
@@ -87,6 +87,5 @@ func (s *session) ship(p *partition, b *batch) shipment {
 	return sh
 }
 
-// sentBytes is what a batch costs more while it is under way: its encoded form,
-// and the request that it is in.
-func sentBytes(b *batch) int64 { return 2 * int64(b.bytes) }
+// sentBytes is what a batch costs more while it is under way: its encoded form.
+func sentBytes(b *batch) int64 { return int64(b.bytes) }

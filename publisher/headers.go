@@ -18,8 +18,8 @@ var headerNames = struct{ eventID, eventType, aggregateType, aggregateID, conten
 	[]byte(positionHeader), []byte(originHeader),
 }
 
-// headerWriter makes the headers of the records of one batch, in memory that it
-// takes in large pieces.
+// headerWriter makes the headers of one record after the other, in memory that
+// it keeps.
 type headerWriter struct {
 	values
 	// origin is nil if the records are not to be recognised again.
@@ -27,19 +27,15 @@ type headerWriter struct {
 	headers []sarama.RecordHeader
 }
 
-func newHeaderWriter(plans *plans, records int, origin []byte) *headerWriter {
-	const headers = 7 // of a record without metadata
-	w := &headerWriter{values: values{plans: plans}, origin: origin, headers: make([]sarama.RecordHeader, 0, headers*records)}
-	w.made.begin(positionBytes * records)
-	return w
-}
-
 // positionBytes is room for the text of a position.
 const positionBytes = 48
 
-// write adds the headers of a record in a fixed order, so that a redelivered
-// record is the same. The row of the record is read into the values.
-func (w *headerWriter) write(r record) {
+// of returns the headers of a record in a fixed order, so that a redelivered
+// record is the same. The row of the record is read into the values. All are
+// valid until the next call.
+func (w *headerWriter) of(r *record) []sarama.RecordHeader {
+	w.headers = w.headers[:0]
+	w.made.reset()
 	w.read(r.row)
 	w.add(headerNames.eventID, w.id)
 	w.add(headerNames.eventType, w.get(&w.plan.eventType))
@@ -60,6 +56,7 @@ func (w *headerWriter) write(r record) {
 			}
 		}
 	}
+	return w.headers
 }
 
 // add adds a header, unless the value is NULL.

@@ -84,7 +84,7 @@ func (p *partition) open(r record) *batch {
 		return nil
 	}
 	b := p.queue[n-1]
-	if b.wire != nil || b.poison != nil || b.full(r.wireBytes()) {
+	if b.numbered || b.poison != nil || b.full(r.wireBytes()) {
 		return nil
 	}
 	return b

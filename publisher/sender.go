@@ -3,7 +3,6 @@ package publisher
 import (
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"github.com/IBM/sarama"
 )
@@ -11,11 +10,6 @@ import (
 // maxInFlight is how many requests a connection may have without an answer. A
 // broker serves one at a time; the others are on their way meanwhile.
 const maxInFlight = 3
-
-// produceVersion is the version of the produce request: the first that carries
-// zstd. Later ones bring nothing that is used here and encode every batch once
-// more to learn its size.
-const produceVersion = 7
 
 // senderKey names a connection for data. Batches that are being retried travel
 // on one of their own: a request is answered when its slowest partition is, and
@@ -51,11 +45,13 @@ type shipment struct {
 	batch      *batch
 	generation uint64
 
-	topic   string
-	id      int32
-	origin  []byte
-	wire    *sarama.RecordBatch
-	records []record
+	topic    string
+	id       int32
+	origin   []byte
+	producer identity
+	sequence int32
+	records  []record
+	bytes    int
 }
 
 // outcome is what became of a request.
@@ -117,8 +113,8 @@ func closeConnection(c *connection) {
 	}
 }
 
-// produce sends one request. The outcome is reported once, and not before
-// sarama is done with the request.
+// produce sends one request. The outcome is reported once, and not before the
+// request has been written: nothing of the batches is in use then.
 func (s *session) produce(sn *sender, conn *connection, req *request) {
 	if !s.proof.fresh() {
 		// The process may have been frozen since the request was made.
@@ -126,27 +122,22 @@ func (s *session) produce(sn *sender, conn *connection, req *request) {
 		s.report(func() { s.answered(sn, req, outcome{err: errNotProved, unsent: true}) })
 		return
 	}
-	produce := &sarama.ProduceRequest{
-		Version:      produceVersion,
-		RequiredAcks: sarama.WaitForAll,
-		Timeout:      int32(produceTimeout / time.Millisecond),
+	e := s.encoders.Get().(*encoder)
+	defer s.encoders.Put(e)
+	topics, err := e.encode(req.shipments)
+	if err != nil {
+		s.report(func() { s.answered(sn, req, outcome{err: err, unsent: true}) })
+		return
 	}
-	for _, sh := range req.shipments {
-		fill(sh.wire, sh.records, s.router.plans, s.cfg.Key, sh.origin)
-		produce.AddBatch(sh.topic, sh.id, sh.wire)
-	}
-	sent := make(chan struct{})
-	err := conn.broker.AsyncProduce(produce, func(response *sarama.ProduceResponse, err error) {
+	conn.socket.topics(topics)
+	err = conn.broker.AsyncProduce(newProduceRequest(), func(response *sarama.ProduceResponse, err error) {
 		if err != nil {
 			conn.socket.abort()
 		}
-		<-sent // the records are still in use until AsyncProduce has returned
 		s.report(func() { s.answered(sn, req, outcome{response: response, err: err}) })
 	})
-	for _, sh := range req.shipments {
-		drain(sh.wire)
-	}
-	close(sent)
+	conn.socket.topics(nil)
+	e.trim()
 	if err != nil {
 		conn.socket.abort()
 		s.report(func() { s.answered(sn, req, outcome{err: err}) })

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/IBM/sarama"
 	"github.com/jackc/pglogrepl"
 
 	"github.com/outbox-cdc/outbox-cdc/checkpoint"
@@ -37,12 +36,13 @@ type session struct {
 	// over is closed when Run returns.
 	over chan struct{}
 
-	router  *router
-	codec   sarama.CompressionCodec
-	tracker *checkpoint.Tracker
-	topics  map[string]*topic
-	senders map[senderKey]*sender
-	order   []*sender // the same, in the order in which they were started
+	router *router
+	// encoders are for the senders; any goroutine.
+	encoders sync.Pool
+	tracker  *checkpoint.Tracker
+	topics   map[string]*topic
+	senders  map[senderKey]*sender
+	order    []*sender // the same, in the order in which they were started
 	// orphans are dead letters without a partition, oldest first; storing says
 	// that the first is being stored.
 	orphans []orphan
@@ -87,7 +87,6 @@ func newSession(ctx context.Context, p *Publisher, in Session) (*session, error)
 		reports: make(chan func(), 256),
 		over:    make(chan struct{}),
 		router:  r,
-		codec:   codecs()[p.cfg.Compression],
 		tracker: checkpoint.NewTracker(),
 		topics:  make(map[string]*topic),
 		senders: make(map[senderKey]*sender),
@@ -98,6 +97,7 @@ func newSession(ctx context.Context, p *Publisher, in Session) (*session, error)
 
 		producerExpiry: unknownProducerExpiry,
 	}
+	s.encoders.New = func() any { return newEncoder(r.plans, p.cfg.Key, codecs()[p.cfg.Compression]) }
 	s.help(s.keepProof)
 	s.help(s.readLimits)
 	return s, nil

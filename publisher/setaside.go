@@ -61,7 +61,7 @@ func (s *session) setAside(p *partition) {
 			return
 		}
 		p.busy = false
-		if b.wire != nil {
+		if b.numbered {
 			// Its sequence number is gone with it; a number is never given
 			// to another record.
 			p.acquired = false
