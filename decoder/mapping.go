@@ -25,6 +25,9 @@ type Mapping struct {
 	// IDColumns, if not empty, stand for ID: their texts, joined by "/", are the
 	// id of an event. It is NULL if one of them is.
 	IDColumns []string
+	// Renamed holds the new names of columns that have got one, by the name that
+	// stands above or is the default. Rows of before and after are understood.
+	Renamed map[string]string
 }
 
 // The names of the presets, which are the kinds of tables that can be used as
@@ -60,7 +63,7 @@ func Preset(name string) (Mapping, bool) {
 	return Mapping{}, false
 }
 
-// IsZero reports whether nothing is named.
+// IsZero reports whether nothing is named. New names alone name nothing.
 func (m Mapping) IsZero() bool {
 	return m.ID == "" && m.AggregateType == "" && m.AggregateID == "" && m.EventType == "" && m.Payload == "" &&
 		m.Metadata == "" && m.CreatedAt == "" && len(m.IDColumns) == 0
@@ -91,10 +94,40 @@ func (m Mapping) required(f Field) bool {
 	return true
 }
 
+// Columns returns the names of all columns that a table is asked for, whether it
+// has to have them or not.
+func (m Mapping) Columns() []string {
+	var all []string
+	for f := range fieldCount {
+		if f == FieldID && len(m.IDColumns) > 0 {
+			all = append(all, m.IDColumns...)
+		} else {
+			all = append(all, m.columns(f)...)
+		}
+	}
+	return all
+}
+
+// withNewNames puts the new name of a column in front of each that has one.
+func (m Mapping) withNewNames(names []string) []string {
+	if len(m.Renamed) == 0 {
+		return names
+	}
+	var all []string
+	for _, name := range names {
+		if renamed := m.Renamed[name]; renamed != "" {
+			all = append(all, renamed)
+		}
+		all = append(all, name)
+	}
+	return all
+}
+
 // index finds, among the columns of a relation, those that serve each field. It
 // returns the ones that are missing, each as the names that would serve.
 func (m Mapping) index(columns []Column) (fields [fieldCount][]int, missing []string) {
 	find := func(f Field, required bool, names ...string) {
+		names = m.withNewNames(names)
 		for _, name := range names {
 			if i := slices.IndexFunc(columns, func(c Column) bool { return c.Name == name }); i >= 0 {
 				fields[f] = append(fields[f], i)

@@ -116,6 +116,8 @@ func TestMappingMisses(t *testing.T) {
 		{"parts of the id", Mapping{IDColumns: []string{"stream_id", "id", "stream_version"}}, []string{"stream_id", "stream_version"}},
 		{"one column for two fields", Mapping{IDColumns: []string{"stream_id", "stream_version"}, AggregateID: "stream_id"},
 			[]string{"stream_id", "stream_version"}},
+		{"what was renamed", Mapping{AggregateType: "kind", ID: "number", Renamed: map[string]string{"kind": "event_type", "payload": "body", "number": "no"}},
+			[]string{"no or number"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			table := outbox

@@ -80,7 +80,7 @@ type MappingError struct {
 // columns that the table had when they were written, so adding a column does not
 // help those.
 func (e *MappingError) Error() string {
-	return fmt.Sprintf("table %s had no column %s when the next rows were written; add what is missing, then pass those rows with \"outbox-cdc slot advance\"; nothing was skipped yet",
+	return fmt.Sprintf("table %s had no column %s when the next rows were written; if it was renamed, say so under \"renamed\" in --tables; else add what is missing, then pass those rows with \"outbox-cdc slot advance\"; nothing was skipped yet",
 		e.Table, strings.Join(e.Missing, ", no column "))
 }
 

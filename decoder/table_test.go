@@ -132,21 +132,21 @@ func TestMissingColumns(t *testing.T) {
 			name:    "payload",
 			columns: []string{"id", "aggregate_type", "aggregate_id", "event_type", "data"},
 			missing: []string{"payload"},
-			text:    `table "public"."outbox_events" had no column payload when the next rows were written; add what is missing, then pass those rows with "outbox-cdc slot advance"; nothing was skipped yet`,
+			text:    `table "public"."outbox_events" had no column payload when the next rows were written; if it was renamed, say so under "renamed" in --tables; else add what is missing, then pass those rows with "outbox-cdc slot advance"; nothing was skipped yet`,
 		},
 		{
 			name:    "identifier and event type",
 			columns: []string{"aggregate_type", "aggregate_id", "payload"},
 			missing: []string{"event_id or id", "event_type"},
 			text: `table "public"."outbox_events" had no column event_id or id, no column event_type ` +
-				`when the next rows were written; add what is missing, then pass those rows with "outbox-cdc slot advance"; nothing was skipped yet`,
+				`when the next rows were written; if it was renamed, say so under "renamed" in --tables; else add what is missing, then pass those rows with "outbox-cdc slot advance"; nothing was skipped yet`,
 		},
 		{
 			name:    "all of them",
 			columns: nil,
 			missing: []string{"event_id or id", "aggregate_type", "aggregate_id", "event_type", "payload"},
 			text: `table "public"."outbox_events" had no column event_id or id, no column aggregate_type, no column aggregate_id, ` +
-				`no column event_type, no column payload when the next rows were written; add what is missing, then pass those rows with "outbox-cdc slot advance"; nothing was skipped yet`,
+				`no column event_type, no column payload when the next rows were written; if it was renamed, say so under "renamed" in --tables; else add what is missing, then pass those rows with "outbox-cdc slot advance"; nothing was skipped yet`,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

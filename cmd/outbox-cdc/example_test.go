@@ -44,3 +44,22 @@ func TestExampleFile(t *testing.T) {
 		}
 	}
 }
+
+// The lists of tables in the manual are valid.
+func TestTablesOfThePage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := strings.Split(string(page), "```yaml\n")[1:]
+	for _, block := range blocks {
+		content, _, _ := strings.Cut(block, "```")
+		got := execute(t, "schema", "print", "-o", "json", "--config", write(t, "relay.yaml", content))
+		if got.code != codeOK || len(parse[printedSchema](t, got.out).Tables) == 0 {
+			t.Errorf("got %+v of\n%s", got, content)
+		}
+	}
+	if len(blocks) == 0 {
+		t.Error("the page has no list of tables")
+	}
+}

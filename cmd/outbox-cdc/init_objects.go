@@ -34,7 +34,7 @@ func (in *initialization) createTables(ctx context.Context) error {
 }
 
 func (in *initialization) createOutbox(ctx context.Context, t outboxTable) error {
-	if !t.renamed {
+	if !t.custom {
 		return in.createTable(ctx, t.Table.String(), t.ddl(in.form))
 	}
 	exists, err := in.exists(ctx, t.Table.String())

@@ -14,10 +14,10 @@ import (
 type outboxTable struct {
 	decoder.Table
 	preset string
-	// renamed says that columns are named beside the preset's, so that there is
+	// custom says that columns are named beside the preset's, so that there is
 	// no DDL that would make the table.
-	renamed bool
-	place   replication.Place
+	custom bool
+	place  replication.Place
 }
 
 // outboxes reads the outbox tables. Where there is a fault, the default takes
@@ -108,11 +108,14 @@ func (t describedTable) outbox(preset string) (outboxTable, error) {
 	for _, c := range t.columns {
 		setColumn(&mapping, c)
 	}
+	if err := rename(&mapping, t.renamed); err != nil {
+		return outboxTable{}, fmt.Errorf("table %s: %w", table, err)
+	}
 	if err := contradiction(mapping); err != nil {
 		return outboxTable{}, fmt.Errorf("columns of table %s: %w", table, err)
 	}
 	table.Mapping = mapping
-	return outboxTable{Table: table, preset: preset, renamed: len(t.columns) > 0}, nil
+	return outboxTable{Table: table, preset: preset, custom: len(t.columns)+len(t.renamed) > 0}, nil
 }
 
 // fieldNames are the keys of the columns of a table.
@@ -136,6 +139,21 @@ func setColumn(m *decoder.Mapping, c describedColumn) {
 		return
 	}
 	*columnsOf(m)[slices.Index(fieldNames(), c.field)] = c.names[0]
+}
+
+// rename gives columns their new names. What no field is served by has no need of
+// one.
+func rename(m *decoder.Mapping, pairs [][2]string) error {
+	for _, pair := range pairs {
+		if !slices.Contains(m.Columns(), pair[0]) {
+			return fmt.Errorf("column %q of renamed serves nothing; leave it out, or correct it", pair[0])
+		}
+		if m.Renamed == nil {
+			m.Renamed = make(map[string]string)
+		}
+		m.Renamed[pair[0]] = pair[1]
+	}
+	return nil
 }
 
 // contradiction finds a column that is given to two fields and cannot serve

@@ -103,7 +103,7 @@ func (t outboxTable) ddl(f sql.Form) string {
 func tableDDL(outboxes []outboxTable, f sql.Form) []string {
 	var parts []string
 	for _, t := range outboxes {
-		if t.renamed {
+		if t.custom {
 			parts = append(parts, fmt.Sprintf("-- Table %s has columns of its own. Create it before what follows.\n", t.Table))
 			continue
 		}

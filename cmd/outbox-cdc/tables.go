@@ -13,7 +13,8 @@ import (
 type describedTable struct {
 	name, preset string
 	columns      []describedColumn
-	line         int // of the configuration file, or of the text of an argument
+	renamed      [][2]string // old and new names of columns
+	line         int         // of the configuration file, or of the text of an argument
 }
 
 // describedColumn says which columns of a table serve one field of an event.
@@ -24,7 +25,7 @@ type describedColumn struct {
 }
 
 // tableKeys are the keys of an entry.
-var tableKeys = []string{"name", "preset", "columns"}
+var tableKeys = []string{"name", "preset", "columns", "renamed"}
 
 // tablesReader reads a list of tables.
 type tablesReader struct {
@@ -75,6 +76,8 @@ func (r *tablesReader) readTable(line int, entry *yaml.Node) {
 				t.preset = r.text(value, key)
 			case "columns":
 				t.columns = r.readColumns(value)
+			case "renamed":
+				t.renamed = r.readRenamed(value)
 			}
 		}
 	default:
@@ -163,6 +166,32 @@ func (r *tablesReader) readColumn(field string, value *yaml.Node) (c describedCo
 	return c, true
 }
 
+// readRenamed reads the new names of columns, each by its old one.
+func (r *tablesReader) readRenamed(renamed *yaml.Node) [][2]string {
+	if isNull(renamed) {
+		return nil
+	}
+	if renamed.Kind != yaml.MappingNode {
+		r.fault(renamed.Line, "renamed must be a mapping of old names to new ones such as {payload: body}, got %s", nodeKind(renamed))
+		return nil
+	}
+	var pairs [][2]string
+	seen := make(map[string]bool)
+	for i := 0; i+1 < len(renamed.Content); i += 2 {
+		from, to := renamed.Content[i], target(renamed.Content[i+1])
+		switch {
+		case from.Kind != yaml.ScalarNode || to.Kind != yaml.ScalarNode || from.Value == "" || to.Value == "" || from.Value == to.Value:
+			r.fault(from.Line, "renamed must give an old name of a column and a new one such as {payload: body}, got %q and %q", from.Value, to.Value)
+		case seen[from.Value]:
+			r.fault(from.Line, "column %q stands twice in renamed", from.Value)
+		default:
+			pairs = append(pairs, [2]string{from.Value, to.Value})
+		}
+		seen[from.Value] = true
+	}
+	return pairs
+}
+
 // maxColumnBytes is how long the name of a column can be.
 const maxColumnBytes = 63
 
@@ -194,6 +223,13 @@ func tablesText(tables []describedTable) string {
 				columns.Content = append(columns.Content, flowText(c.field), value)
 			}
 			entry.Content = append(entry.Content, flowText("columns"), columns)
+		}
+		if len(t.renamed) > 0 {
+			renamed := flowMapping()
+			for _, pair := range t.renamed {
+				renamed.Content = append(renamed.Content, flowText(pair[0]), flowText(pair[1]))
+			}
+			entry.Content = append(entry.Content, flowText("renamed"), renamed)
 		}
 		list.Content = append(list.Content, entry)
 	}

@@ -69,7 +69,7 @@ func TestFaultsOfTables(t *testing.T) {
 		{"a list in the list", "tables:\n- a\n- [b]", []string{`FILE:3: an entry of tables must be a name, or a mapping with a name, got a list`}},
 		{"nothing in the list", "tables:\n- a\n-\n", []string{`FILE:3: an entry of tables must be a name, or a mapping with a name, got nothing`}},
 		{"no name", "tables:\n- preset: debezium", []string{`FILE:2: an entry of tables needs a name, such as name: billing.outbox`}},
-		{"a wrong key", "tables:\n- name: a\n  prset: x\n", []string{`FILE:3: an entry of tables has no key "prset" (did you mean preset?); it may have name, preset, columns`}},
+		{"a wrong key", "tables:\n- name: a\n  prset: x\n", []string{`FILE:3: an entry of tables has no key "prset" (did you mean preset?); it may have name, preset, columns, renamed`}},
 		{"a key twice", "tables:\n- name: a\n  preset: debezium\n  preset: debezium\n", []string{`FILE:4: key "preset" stands twice in an entry of tables`}},
 		{"a wrong name", "tables:\n- a\n- b;c\n", []string{`FILE:3: name must be a table as in SQL, such as public.outbox_events or "My-App"."OutBox", got "b;c"`}},
 		{"an unknown preset", "tables:\n- {name: a, preset: debezum}\n", []string{`FILE:2: preset of table "public"."a" must be ` + presets + `, got "debezum" (did you mean debezium?)`}},
@@ -89,9 +89,15 @@ func TestFaultsOfTables(t *testing.T) {
 		{"a payload that is in the id", "tables:\n- {name: a, preset: event_store, columns: {payload: stream_version}}\n", []string{
 			`FILE:2: columns of table "public"."a": column "stream_version" cannot be both id and payload`}},
 		{"an id of the same column twice", "tables:\n- {name: a, columns: {id: [x, y, x]}}\n", []string{`FILE:2: columns of table "public"."a": column "x" stands twice in id`}},
+		{"new names that are none", "tables:\n- name: a\n  renamed: [x, y]\n", []string{`FILE:3: renamed must be a mapping of old names to new ones such as {payload: body}, got a list`}},
+		{"a new name that is the old one", "tables:\n- {name: a, renamed: {payload: payload}}\n", []string{
+			`FILE:2: renamed must give an old name of a column and a new one such as {payload: body}, got "payload" and "payload"`}},
+		{"a new name twice", "tables:\n- {name: a, renamed: {payload: x, payload: y}}\n", []string{`FILE:2: column "payload" stands twice in renamed`}},
+		{"a new name of what nobody asks for", "tables:\n- {name: a, preset: event_store, renamed: {payload: x}}\n", []string{
+			`FILE:2: table "public"."a": column "payload" of renamed serves nothing; leave it out, or correct it`}},
 		{"both", "table: a\ntables: [b]\n", []string{`--table and --tables must not be given both; list every table under one of them (--table: FILE:1; --tables: FILE:2)`}},
 		{"everything at once", "tables:\n- nmae: a\n- {name: b, preset: x}\nslto: a\n", []string{
-			`FILE:2: an entry of tables has no key "nmae" (did you mean name?); it may have name, preset, columns`,
+			`FILE:2: an entry of tables has no key "nmae" (did you mean name?); it may have name, preset, columns, renamed`,
 			`FILE:2: an entry of tables needs a name, such as name: billing.outbox`,
 			`FILE:4: unknown key "slto" (did you mean slot?)`,
 			`FILE:3: preset of table "public"."b" must be ` + presets + `, got "x"`}},
@@ -112,7 +118,7 @@ func TestFaultsOfTables(t *testing.T) {
 	wantFaults(t, []string{"schema", "print", "--tables", "[{name: a}, {name: a}]"}, `--tables: table "public"."a" stands in --tables already; leave one of them out`)
 	t.Setenv("OUTBOX_CDC_TABLES", "[{nam: a}]")
 	wantFaults(t, []string{"schema", "print"},
-		`--tables: an entry of tables has no key "nam" (did you mean name?); it may have name, preset, columns (environment variable OUTBOX_CDC_TABLES)`,
+		`--tables: an entry of tables has no key "nam" (did you mean name?); it may have name, preset, columns, renamed (environment variable OUTBOX_CDC_TABLES)`,
 		`--tables: an entry of tables needs a name, such as name: billing.outbox (environment variable OUTBOX_CDC_TABLES)`)
 }
 
@@ -139,6 +145,10 @@ func TestMappings(t *testing.T) {
 			preset("event_store", func(m *decoder.Mapping) { m.ID, m.IDColumns = "id", nil })},
 		{"an id that is the aggregate's", "{name: a, columns: {id: x, aggregate_id: x, event_type: t, aggregate_type: t}}",
 			decoder.Mapping{ID: "x", AggregateID: "x", EventType: "t", AggregateType: "t"}},
+		{"new names", "{name: a, preset: event_store, renamed: {stream_version: revision, metadata: context}}",
+			preset("event_store", func(m *decoder.Mapping) {
+				m.Renamed = map[string]string{"stream_version": "revision", "metadata": "context"}
+			})},
 		{"nothing", "{name: a, columns: {payload: , metadata: ~}}", decoder.Mapping{}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
