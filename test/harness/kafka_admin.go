@@ -178,6 +178,26 @@ func (k *Kafka) Controller(ctx context.Context) (int, error) {
 	return 0, errors.New("there is no active controller")
 }
 
+// DropFeature turns a feature of the cluster off for good.
+func (k *Kafka) DropFeature(ctx context.Context, name string) error {
+	const safely = 2
+	update := kmsg.NewUpdateFeaturesRequestFeatureUpdate()
+	update.Feature, update.MaxVersionLevel, update.UpgradeType = name, 0, safely
+	request := kmsg.NewUpdateFeaturesRequest()
+	request.FeatureUpdates = append(request.FeatureUpdates, update)
+	response, err := request.RequestWith(ctx, k.client)
+	if err == nil {
+		err = kerr.ErrorForCode(response.ErrorCode)
+	}
+	for i := 0; err == nil && i < len(response.Results); i++ {
+		err = kerr.ErrorForCode(response.Results[i].ErrorCode)
+	}
+	if err != nil {
+		return fmt.Errorf("drop the feature %s: %w", name, err)
+	}
+	return nil
+}
+
 // InSync returns nil if every replica of every partition of topics is in sync.
 func (k *Kafka) InSync(ctx context.Context, topics ...string) error {
 	listed, err := k.Admin().ListTopics(ctx, topics...)
