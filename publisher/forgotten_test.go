@@ -4,6 +4,7 @@ package publisher
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -27,12 +28,20 @@ func TestWhatBrokersForget(t *testing.T) {
 		"transactional.id.expiration.ms":                              "2000",
 		"transaction.remove.expired.transaction.cleanup.interval.ms":  "500",
 		"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
+		"authorizer.class.name":                                       "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+		"allow.everyone.if.no.acl.found":                              "true",
 	}})
 	t.Run("the answer to a batch is lost", func(t *testing.T) {
-		testForgottenInDoubt(t, kafka, 0)
+		loseAnswers(t, kafka, 0).wantTwice(0)
 	})
 	t.Run("the answer to a batch of old records is lost", func(t *testing.T) {
-		testForgottenInDoubt(t, kafka, 48*time.Hour)
+		loseAnswers(t, kafka, 48*time.Hour).wantTwice(0)
+	})
+	t.Run("the answer to a batch is lost, and how soon brokers forget is not to be read", func(t *testing.T) {
+		hideSettings(t, kafka)
+		if n := loseAnswers(t, kafka, 0).twice(); n == 0 {
+			t.Error("no event is there twice; the circumstance can be taken off the list")
+		}
 	})
 	t.Run("a process comes back when its transactional id is forgotten", func(t *testing.T) {
 		t.Parallel()
@@ -110,9 +119,35 @@ func awaitForgotten(t *testing.T, kafka *harness.Kafka, topic string) {
 	})
 }
 
-// testForgottenInDoubt loses the answers to batches until the broker has
-// forgotten who sent them. Sent again as they are, they would be appended again.
-func testForgottenInDoubt(t *testing.T, kafka *harness.Kafka, age time.Duration) {
+// hideSettings takes from everybody, for one test, the right to read how the
+// broker is configured.
+func hideSettings(t *testing.T, kafka *harness.Kafka) {
+	t.Helper()
+	const everybody = "User:ANONYMOUS"
+	all := kadm.NewACLs().Clusters().Allow(everybody).AllowHosts("*").Operations(kadm.OpAll).ResourcePatternType(kadm.ACLPatternLiteral)
+	settings := kadm.NewACLs().Clusters().Deny(everybody).DenyHosts("*").Operations(kadm.OpDescribeConfigs).ResourcePatternType(kadm.ACLPatternLiteral)
+	for _, acl := range []*kadm.ACLBuilder{all, settings} {
+		if _, err := kafka.Admin().CreateACLs(t.Context(), acl); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if _, err := kafka.Admin().DeleteACLs(context.Background(), acl); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	harness.Eventually(t, 20*time.Second, func() error {
+		if limits := openCluster(t, kafka.Addrs()).brokerLimits(t.Context()); limits != (brokerLimits{}) {
+			return fmt.Errorf("the settings can be read: %+v", limits)
+		}
+		return nil
+	})
+}
+
+// loseAnswers loses the answers to batches until the broker has forgotten who
+// sent them. Sent again as they are, they are appended again.
+func loseAnswers(t *testing.T, kafka *harness.Kafka, age time.Duration) past {
+	t.Helper()
 	topic := harness.NewTopic(t, kafka, harness.TopicConfig{})
 	p := past{history: manyOrders(40, 4), t: t, brokers: kafka.Addrs(), topic: topic, admin: kafka.Admin()}
 	for i := range p.transactions {
@@ -141,7 +176,7 @@ func testForgottenInDoubt(t *testing.T, kafka *harness.Kafka, age time.Duration)
 	if err := running.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	p.wantTwice(0)
+	return p
 }
 
 // end0 returns the end offset of partition 0.

@@ -137,6 +137,15 @@ func (p past) records() map[int32][]*kgo.Record {
 // many of them are there more than once.
 func (p past) wantTwice(want int) {
 	p.t.Helper()
+	if n := p.twice(); n != want {
+		p.t.Errorf("%d events are there twice, want %d", n, want)
+	}
+}
+
+// twice checks that every event of the history is in the topic, and none more
+// than twice, and returns how many are there twice.
+func (p past) twice() int {
+	p.t.Helper()
 	times := make(map[string]int)
 	for _, records := range p.records() {
 		for _, r := range records {
@@ -160,9 +169,7 @@ func (p past) wantTwice(want int) {
 			}
 		}
 	}
-	if twice != want {
-		p.t.Errorf("%d events are there twice, want %d", twice, want)
-	}
+	return twice
 }
 
 // events returns how many events the history has.
