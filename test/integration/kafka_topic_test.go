@@ -124,8 +124,6 @@ func TestKafkaPartitionsAreAdded(t *testing.T) {
 // TestKafkaPartitionsAreAddedBehindACrash kills the relay under load and raises
 // the number of partitions before it starts again. What the old number had in
 // flight is not recognised, and nothing of it is lost.
-//
-// Behaviours: O3, P16
 func TestKafkaPartitionsAreAddedBehindACrash(t *testing.T) {
 	o := newOutbox(t, outboxConfig{partitions: 2})
 	r := o.start()
@@ -149,8 +147,6 @@ func TestKafkaPartitionsAreAddedBehindACrash(t *testing.T) {
 // TestKafkaRoutingChanges kills the relay under load and starts it with another
 // routing: what is in the topic was not put there by that, so nothing of it is
 // recognised, and nothing is lost either.
-//
-// Behaviours: P16
 func TestKafkaRoutingChanges(t *testing.T) {
 	o := newOutbox(t, outboxConfig{partitions: 3})
 	r := o.start()
@@ -171,8 +167,6 @@ func TestKafkaRoutingChanges(t *testing.T) {
 // TestKafkaTopicIsMadeAgain deletes a topic while the relay runs and makes it
 // again. What was not acknowledged by the old one goes into the new one, once,
 // whether or not the brokers have taken a batch before the relay has noticed.
-//
-// Behaviours: P16
 func TestKafkaTopicIsMadeAgain(t *testing.T) {
 	k := threeBrokers(t)
 	o := newOutbox(t, outboxConfig{kafka: k, partitions: 2})

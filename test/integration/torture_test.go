@@ -42,7 +42,7 @@ const neighbourNumbers = int64(1) << 40
 // what docs/guarantees.md allows to the events that were on their way at the
 // time.
 //
-// Behaviours: O1, P16, S3, K4, K5
+// Behaviours: O1, S3, K4, K5
 func TestTorture(t *testing.T) {
 	seed, length := tortureSeed(t), tortureLength(t)
 	t.Logf("seed %d", seed)
