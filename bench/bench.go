@@ -134,7 +134,12 @@ func (b *bench) open(ctx context.Context) error {
 	})
 	all.Go(func() (err error) {
 		b.servers.kafka, err = harness.StartKafka(starting, harness.KafkaConfig{
-			Properties: map[string]string{"log.segment.delete.delay.ms": "1000"}, JVM: b.jvm, Progress: b.progress,
+			Properties: map[string]string{
+				"log.segment.delete.delay.ms": "1000",
+				// Kafka's own: a broker that is busy is not to be missed.
+				"broker.session.timeout.ms": "9000", "broker.heartbeat.interval.ms": "2000",
+			},
+			JVM: b.jvm, Progress: b.progress,
 		})
 		return err
 	})

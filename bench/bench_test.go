@@ -145,12 +145,19 @@ func TestCases(t *testing.T) {
 			}
 		}
 	}
-	if got := seenTransaction(t, "drain-1m", 0.5); got != 500_000 {
+	for _, g := range growths() {
+		for _, step := range g.steps {
+			if !seen[step.name] {
+				t.Errorf("the growth over %s has a case %s, which there is not", g.over, step.name)
+			}
+		}
+	}
+	if got := perTransaction(t, "drain-1m", 0.5); got != 500_000 {
 		t.Errorf("half of one transaction has %d rows", got)
 	}
 }
 
-func seenTransaction(t *testing.T, name string, scale float64) int {
+func perTransaction(t *testing.T, name string, scale float64) int {
 	t.Helper()
 	for _, s := range scenarios() {
 		if s.name == name {

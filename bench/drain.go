@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pglogrepl"
+	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/outbox-cdc/outbox-cdc/test/harness"
 )
@@ -63,6 +64,10 @@ func (p *place) drainRelay(ctx context.Context, slot string, end pglogrepl.LSN) 
 		return nil, err
 	}
 	defer r.Close()
+	before, err := p.kafka.Broker(0).Process().CPU()
+	if err != nil {
+		return nil, err
+	}
 	w, err := p.watch(ctx, r)
 	if err != nil {
 		return nil, fmt.Errorf("%d of %d rows are published: %w", w.last.records, p.load.rows, err)
@@ -79,6 +84,13 @@ func (p *place) drainRelay(ctx context.Context, slot string, end pglogrepl.LSN) 
 	if err := p.usage(r, s); err != nil {
 		return nil, err
 	}
+	after, err := p.kafka.Broker(0).Process().CPU()
+	if err != nil {
+		return nil, err
+	}
+	if p.load.rowBytes < largeBytes {
+		s[brokerCPU.name] = (after - before).Seconds() / float64(p.load.rows) * 1e6
+	}
 	if err := r.stop(ctx); err != nil {
 		return nil, err
 	}
@@ -89,7 +101,13 @@ func (p *place) drainRelay(ctx context.Context, slot string, end pglogrepl.LSN) 
 // read only if the end offsets leave a doubt: a partition that was acquired
 // again has another marker.
 func (p *place) verify(ctx context.Context) error {
-	now, err := p.watcher.look(ctx)
+	var now sighting
+	err := await(ctx, "the end offsets are known", loosely, func() (known bool, err error) {
+		if now, err = p.watcher.look(ctx); kerr.IsRetriable(err) {
+			return false, nil
+		}
+		return true, err
+	})
 	if err != nil || now.records == int64(p.load.rows) {
 		return err
 	}
@@ -124,10 +142,12 @@ func (p *place) watch(ctx context.Context, r *relay) (course, error) {
 	pace := closely
 	for {
 		now, err := p.watcher.look(ctx)
-		if err != nil {
+		switch {
+		case err == nil:
+			c.see(now, parts)
+		case !kerr.IsRetriable(err): // a broker on a busy machine may lose its turn for a moment
 			return c, err
 		}
-		c.see(now, parts)
 		if now.records >= int64(p.load.rows) {
 			return c, nil
 		}

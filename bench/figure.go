@@ -24,6 +24,7 @@ var (
 	byteRate      = figure{"payload_mb_per_second", "MB/s", 0}
 	cpuPerMillion = figure{"cpu_seconds_per_million_rows", "CPU-s/M rows", 2}
 	cpuPerGB      = figure{"cpu_seconds_per_gb", "CPU-s/GB", 2}
+	brokerCPU     = figure{"broker_cpu_seconds_per_million_rows", "broker CPU-s", 2}
 	peakMemory    = figure{"peak_rss_mib", "peak MiB", 1}
 	firstRecord   = figure{"exec_to_first_record_ms", "first ms", 0}
 	allWriting    = figure{"exec_to_all_partitions_ms", "all parts ms", 0}
@@ -40,7 +41,7 @@ var (
 
 func figures() []figure {
 	return []figure{
-		rowRate, byteRate, cpuPerMillion, cpuPerGB, cpuShare, memory, peakMemory, firstRecord, acquiring, allWriting, drained, confirmed,
+		rowRate, byteRate, cpuPerMillion, brokerCPU, cpuPerGB, cpuShare, memory, peakMemory, firstRecord, acquiring, allWriting, drained, confirmed,
 		sent, latency50, latency99, latencyMax,
 	}
 }

@@ -70,6 +70,12 @@ func markdown(r *report) string {
 	verdicts, outcome := judge(r)
 	fmt.Fprintf(&b, "### Targets: %s\n\n", outcome)
 	writeGrid(&b, verdictGrid(verdicts))
+	b.WriteString("### Growth\n\nWhat outbox-cdc needs, by the median.\n\n")
+	for _, g := range growths() {
+		if grid := g.grid(r); grid != nil {
+			writeGrid(&b, grid)
+		}
+	}
 	b.WriteString("### Cases\n\n")
 	for _, c := range r.Cases {
 		fmt.Fprintf(&b, "**%s**: %s\n\n", c.Name, c.Title)

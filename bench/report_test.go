@@ -232,11 +232,14 @@ func TestPage(t *testing.T) {
 	}
 	for _, part := range []string{
 		"### Targets: 11 of 13 targets are met", "| naive reading | 120,000 (108,000–132,000) |", "It has failed: it has failed\n",
-		"](" + chartFile + ")", "| commit to consumer at 100 rows/s, p50 | ≤ 1.20 ms | 0.98 ms | met |",
+		"| rows a transaction | case | rows/s |", "| 1 | drain-1 | 72,000 |", "](" + chartFile + ")", "| commit to consumer at 100 rows/s, p50 | ≤ 1.20 ms | 0.98 ms | met |",
 	} {
 		if !strings.Contains(once, part) {
 			t.Errorf("the page lacks %q", part)
 		}
+	}
+	if strings.Contains(once, "| partitions of the topic |") {
+		t.Error("the page shows a growth of which nothing was measured")
 	}
 	if _, err := fill("no such lines", ""); err == nil {
 		t.Error("a page without a place for the tables was filled")
