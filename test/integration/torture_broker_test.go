@@ -37,7 +37,7 @@ func brokerFaults() []*fault {
 			},
 		},
 		{
-			name: "brokers restarted in turn", weight: 1, on: on, standing: true, does: "each hands over, ends and is started",
+			name: "brokers restarted in turn", weight: 2, on: on, standing: true, does: "each hands over, ends and is started",
 			inject: func(x *torture, _ *rand.Rand) func() {
 				for _, b := range x.o.kafka.Brokers() {
 					harness.Eventually(x.o.t, recoveryLimit, func() error { return x.o.kafka.InSync(x.o.t.Context(), x.o.topics()...) })
@@ -48,7 +48,7 @@ func brokerFaults() []*fault {
 			},
 		},
 		{
-			name: "controller killed", weight: 1, on: on, standing: true, does: "SIGKILL of the active controller, which is a broker too", undone: "it is started",
+			name: "controller killed", weight: 2, on: on, standing: true, does: "SIGKILL of the active controller, which is a broker too", undone: "it is started",
 			inject: func(x *torture, _ *rand.Rand) func() {
 				var active int
 				x.insist(func() (err error) {
@@ -70,7 +70,7 @@ func replicaFaults() []*fault {
 		},
 		{
 			// More than there are replicas would be taken for as many.
-			name: "too few in sync", weight: 1, on: []thing{theBrokers, theTopics}, does: "min.insync.replicas of all topics is 3, and a broker is killed",
+			name: "too few in sync", weight: 2, on: []thing{theBrokers, theTopics}, does: "min.insync.replicas of all topics is 3, and a broker is killed",
 			undone: "it is 2, and the broker is started",
 			inject: func(x *torture, random *rand.Rand) func() {
 				x.alterTopics("min.insync.replicas", 3)

@@ -10,7 +10,7 @@ import (
 // diskFaults happen to the disks of brokers.
 func diskFaults() []*fault {
 	return []*fault{{
-		name: "disk of a broker full", weight: 1, on: []thing{theBrokers}, standing: true,
+		name: "disk of a broker full", weight: 2, on: []thing{theBrokers}, standing: true,
 		does: "no file of it can grow (RLIMIT_FSIZE): it gives up its only log directory and ends", undone: "it is started, with room enough",
 		inject: func(x *torture, random *rand.Rand) func() {
 			b := x.anyBroker(random)

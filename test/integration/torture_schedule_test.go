@@ -45,10 +45,10 @@ func (s *schedule) next() round {
 		r.faults = take(&s.first, 4)
 	case len(s.first) > 0 && s.rounds%2 == 1:
 		r.faults = take(&s.first, 1)
-	case s.random.IntN(5) < 2:
+	case s.random.IntN(3) == 0:
 		r.faults = s.draw(1)
 	default:
-		r.faults = s.draw(2 + s.random.IntN(3))
+		r.faults = s.draw(2 + s.random.IntN(4))
 	}
 	r.pause, r.hold = s.between(0, 700*time.Millisecond), s.between(100*time.Millisecond, 700*time.Millisecond)
 	if s.brief {

@@ -36,7 +36,7 @@ func topicFaults() []*fault {
 			},
 		},
 		{
-			name: "partition added", weight: 1, on: on, does: "a topic has one partition more", doubles: "partitions were added", exact: true,
+			name: "partition added", weight: 2, on: on, does: "a topic has one partition more", doubles: "partitions were added", exact: true,
 			topics: func(x *torture) []string { return []string{x.o.topic("grown")} },
 			inject: (*torture).addPartition,
 		},
