@@ -53,20 +53,43 @@ type Table struct {
 	Name   string
 	// Mapping says which columns serve the fields of an event.
 	Mapping Mapping
+	// Needed are the columns that are needed beside those.
+	Needed []Needed
+}
+
+// Needed is a column that a table has to have, and why.
+type Needed struct {
+	Column string
+	// By is the setting that names the column, such as "--topic".
+	By string
+	// NotNull says that a column that can be NULL will not do.
+	NotNull bool
 }
 
 // String returns the table's name as it is written in SQL.
 func (t Table) String() string { return pgx.Identifier{t.Schema, t.Name}.Sanitize() }
 
 // MissingColumns returns the required columns that a table with the given
-// columns lacks, each as the names that would serve.
+// columns lacks, each as the names that would serve, and who has named it.
 func (t Table) MissingColumns(columns []string) []string {
 	known := make([]Column, len(columns))
 	for i, name := range columns {
 		known[i].Name = name
 	}
-	_, missing := t.Mapping.index(known)
+	_, missing := t.index(known)
 	return missing
+}
+
+// index finds the columns that serve each field among those of a relation, and
+// what is missing of all that is needed.
+func (t Table) index(columns []Column) (fields [fieldCount][]int, missing []string) {
+	fields, missing = t.Mapping.index(columns)
+	for _, n := range t.Needed {
+		if !slices.ContainsFunc(columns, func(c Column) bool { return c.Name == n.Column }) {
+			missing = append(missing, fmt.Sprintf("%s, which %s names", n.Column, n.By))
+		}
+	}
+	return fields, missing
 }
 
 // MappingError reports a table that lacks columns without which its rows
@@ -109,7 +132,7 @@ type Relation struct {
 
 // mapFields finds the columns by name. The error is a *MappingError.
 func (r *Relation) mapFields() error {
-	fields, missing := r.Table.Mapping.index(r.Columns)
+	fields, missing := r.Table.index(r.Columns)
 	if len(missing) > 0 {
 		return &MappingError{Table: r.Table, Missing: missing}
 	}

@@ -12,8 +12,12 @@ func (s *session) admit(row decoder.Row, position decoder.Position) {
 	if s.settle(); s.err != nil {
 		return
 	}
-	r := record{row: row, position: position, segment: s.tracker.Begin()}
 	v := s.router.read(row)
+	if !s.router.published(v) {
+		s.metrics.filtered.Inc()
+		return
+	}
+	r := record{row: row, position: position, segment: s.tracker.Begin()}
 	name, unroutable := s.router.topic(v)
 	if unroutable != nil {
 		s.orphan(r, string(name), unroutable)
@@ -21,7 +25,7 @@ func (s *session) admit(row decoder.Row, position decoder.Position) {
 	}
 	verdict := s.router.judge(v)
 	t := s.topic(name)
-	if verdict != nil && verdict.Reason == ReasonNoAggregateID {
+	if verdict != nil && verdict.nowhere {
 		s.orphan(r, t.name, verdict)
 		return
 	}
@@ -39,20 +43,25 @@ func (s *session) owed(t *topic, r record, v *values) bool {
 	if t.partitions == nil {
 		return false
 	}
-	p := s.partition(t, r, v)
-	return len(p.skipped) > 0 && r.position.Compare(p.tail.position) <= 0
+	p, unplaceable := s.partition(t, r, v)
+	return unplaceable == nil && len(p.skipped) > 0 && r.position.Compare(p.tail.position) <= 0
 }
 
 // partition returns the partition of an event whose row was read into v.
-func (s *session) partition(t *topic, r record, v *values) *partition {
-	return t.partitions[s.router.partition(v, r.position, len(t.partitions))]
+func (s *session) partition(t *topic, r record, v *values) (*partition, *Poison) {
+	number, unplaceable := s.router.partition(v, r.position, len(t.partitions))
+	return t.partitions[number], unplaceable
 }
 
 // place puts an event into the queue of its partition, unless it is there
 // already as the tail tells. Its row was read into v; what happens behind that may
 // read another one.
 func (s *session) place(t *topic, r record, v *values, verdict *Poison) {
-	p := s.partition(t, r, v)
+	p, unplaceable := s.partition(t, r, v)
+	if unplaceable != nil {
+		s.orphan(r, t.name, unplaceable)
+		return
+	}
 	if p.tail != nil && s.covered(p, r) {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/IBM/sarama"
 
+	"github.com/outbox-cdc/outbox-cdc/decoder"
 	"github.com/outbox-cdc/outbox-cdc/units"
 )
 
@@ -21,11 +22,7 @@ type Config struct {
 	Security     Security
 	KafkaVersion string // protocol ceiling, such as "2.8.0"
 
-	// Topic is the template of the topic's name: {aggregate_type},
-	// {aggregate_id} and {event_type} stand for the event's.
-	Topic       string
-	Key         Key
-	PartitionBy PartitionBy
+	Routing
 	// PositionHeaders adds position and origin to each record. Without them a
 	// restart cannot recognise what a partition already holds.
 	PositionHeaders bool
@@ -42,26 +39,6 @@ type Config struct {
 	// partition whose leader answers is taken without one.
 	StartTimeout time.Duration
 }
-
-// Key is what a record's key is made of.
-type Key string
-
-// The keys of a record.
-const (
-	KeyEventID     Key = "event_id"
-	KeyAggregateID Key = "aggregate_id"
-)
-
-// PartitionBy is what the partition of an event is chosen by.
-type PartitionBy string
-
-// The choices of a partition. The first two hash a value as the Java client
-// does; "none" spreads events without regard to their aggregate.
-const (
-	PartitionByAggregateID PartitionBy = "aggregate_id"
-	PartitionByKey         PartitionBy = "key"
-	PartitionByNone        PartitionBy = "none"
-)
 
 // Policy is what happens to an event that can never be published.
 type Policy string
@@ -116,17 +93,15 @@ func (c Config) Validate() error {
 	if _, err := parseKafkaVersion(c.KafkaVersion); err != nil {
 		faults = append(faults, err)
 	}
-	if _, err := parseTemplate(c.Topic); err != nil {
+	if _, err := c.Routing.read(); err != nil {
 		faults = append(faults, err)
 	}
 	if _, ok := codecs()[c.Compression]; !ok {
 		fault("--compression must be none, gzip, snappy, lz4 or zstd, got %q", c.Compression)
 	}
-	oneOf(fault, "--key", c.Key, KeyEventID, KeyAggregateID)
 	oneOf(fault, "--on-poison", c.OnPoison, PolicyDeadLetter, PolicyHalt)
 	oneOf(fault, "--on-unknown-topic", c.OnUnknownTopic, UnknownTopicWait, UnknownTopicDeadLetter)
 	oneOf(fault, "--fence", c.Fence, FenceAuto, FenceRequire, FenceOff)
-	oneOf(fault, "--partition-by", c.PartitionBy, PartitionByAggregateID, PartitionByKey, PartitionByNone)
 	if c.MaxInFlightBytes < minInFlightBytes {
 		fault("--max-in-flight-bytes must be at least %s, got %s", units.Bytes(minInFlightBytes), units.Bytes(c.MaxInFlightBytes))
 	}
@@ -135,6 +110,16 @@ func (c Config) Validate() error {
 	}
 	faults = append(faults, c.CreateTopics.validate()...)
 	return errors.Join(append(faults, c.Security.Validate())...)
+}
+
+// Needed returns the columns that every table has to have beside the fields of
+// an event. The configuration must be valid.
+func (c Config) Needed() []decoder.Needed {
+	r, err := c.Routing.read()
+	if err != nil {
+		return nil
+	}
+	return r.needed()
 }
 
 func isPort(text string) bool {

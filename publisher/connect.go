@@ -19,19 +19,21 @@ const (
 	newTopicGrace = 3 * time.Second
 )
 
-// Connect finds the cluster, and the topic if its name is fixed, so that a
+// Connect finds the cluster, and the topics whose names are fixed, so that a
 // wrong address, login or topic is known before anything is streamed. The error
 // is a *Fault.
 func (p *Publisher) Connect(ctx context.Context) error {
 	if err := p.cluster.reach(ctx); err != nil {
 		return connectFault(p.cfg.Brokers, p.cfg.Topic, err)
 	}
-	t, err := parseTemplate(p.cfg.Topic)
-	if err == nil && t.fixed() {
-		err = p.cluster.check(ctx, p.cfg.Topic)
-	}
+	r, err := p.cfg.Routing.read()
 	if err != nil {
 		return connectFault(p.cfg.Brokers, p.cfg.Topic, err)
+	}
+	for _, topic := range r.fixedTopics() {
+		if err := p.cluster.check(ctx, topic); err != nil {
+			return connectFault(p.cfg.Brokers, topic, err)
+		}
 	}
 	return nil
 }

@@ -30,7 +30,6 @@ func advanceSequence(first int32, n int) int32 {
 // encoder makes the wire form of batches, in memory that it keeps. One goroutine
 // has it at a time.
 type encoder struct {
-	key        Key
 	codec      sarama.CompressionCodec
 	castagnoli *crc32.Table
 
@@ -40,9 +39,9 @@ type encoder struct {
 	request  []byte
 }
 
-func newEncoder(plans *plans, key Key, codec sarama.CompressionCodec) *encoder {
+func newEncoder(plans *plans, codec sarama.CompressionCodec) *encoder {
 	return &encoder{
-		key: key, codec: codec, castagnoli: crc32.MakeTable(crc32.Castagnoli),
+		codec: codec, castagnoli: crc32.MakeTable(crc32.Castagnoli),
 		headers: headerWriter{values: values{plans: plans}},
 	}
 }
@@ -104,7 +103,7 @@ func (e *encoder) appendRecords(b []byte, sh *shipment, codec sarama.Compression
 // appendRecord appends the record with an index in its batch.
 func (e *encoder) appendRecord(b []byte, r *record, index, base int64) []byte {
 	headers := e.headers.of(r)
-	key, value := e.headers.key(e.key), e.headers.get(&e.headers.plan.payload)
+	key, value := e.headers.key(), e.headers.get(&e.headers.plan.payload)
 	age := milliseconds(r.position.CommitTime) - base
 
 	size := 1 + varintBytes(age) + varintBytes(index) + fieldBytes(key) + fieldBytes(value) + varintBytes(int64(len(headers)))

@@ -40,7 +40,7 @@ func newTestEncoder(t *testing.T, codec sarama.CompressionCodec) *encoder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newEncoder(r.plans, KeyEventID, codec)
+	return newEncoder(r.plans, codec)
 }
 
 // topicsOf reads the topics of a produce request.

@@ -17,6 +17,7 @@ type Metrics struct {
 	received     prometheus.Counter
 	published    prometheus.Counter
 	recognised   prometheus.Counter
+	filtered     prometheus.Counter
 	failed       prometheus.Counter
 	deadLetters  *prometheus.CounterVec
 	errors       *prometheus.CounterVec
@@ -51,6 +52,9 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		recognised: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "outbox_cdc_events_recognised_total", Help: "Events that were found in their partition and not sent again.",
 		}),
+		filtered: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "outbox_cdc_events_filtered_total", Help: "Events of a type that is not to be published.",
+		}),
 		deadLetters: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "outbox_cdc_events_dead_lettered_total", Help: "Events set aside as dead letters, by reason.",
 		}, []string{"reason"}),
@@ -72,7 +76,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Name: "outbox_cdc_confirmed_lsn", Help: "Position in the write-ahead log up to which everything is acknowledged.",
 		}),
 	}
-	r.MustRegister(m.pending, m.failed, m.inFlight, m.held, m.received, m.published, m.recognised, m.deadLetters, m.errors, m.acquisitions,
+	r.MustRegister(m.pending, m.failed, m.inFlight, m.held, m.received, m.published, m.recognised, m.filtered, m.deadLetters, m.errors, m.acquisitions,
 		m.latency, m.commitToAck, m.confirmed)
 	return m
 }

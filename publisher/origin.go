@@ -15,8 +15,9 @@ const routingVersion = "1"
 // originOf returns all that decides which position goes to which partition, the
 // number of partitions excepted. What is left at its default adds nothing, so that
 // a new setting changes the origin of those alone who use it.
-func originOf(cfg Config, t template, in Session) string {
+func originOf(cfg Config, r routing, in Session) string {
 	parts := []string{routingVersion, in.SystemID, in.Slot, in.Stream, cfg.Topic, string(cfg.Key), string(cfg.PartitionBy)}
+	parts = append(parts, cfg.Routing.origin()...)
 	var tables []string
 	for _, table := range in.Tables {
 		m := table.Mapping
@@ -25,7 +26,7 @@ func originOf(cfg Config, t template, in Session) string {
 			ids = []string{m.ID}
 		}
 		columns := fmt.Sprintf("%q", slices.Concat(ids, []string{m.AggregateType, m.AggregateID, m.EventType}))
-		if t.namesTables() || !m.IsZero() {
+		if r.template.namesTables() || !m.IsZero() {
 			// The name of a table may stand in the topic's, and another table
 			// may get that name.
 			tables = append(tables, fmt.Sprintf("table %d %s %s", table.OID, table, columns))

@@ -192,6 +192,8 @@ func TestAnotherConfigurationBehindACrash(t *testing.T) {
 		{"what does not route", func(c *Config) { c.Compression, c.MaxInFlightBytes, c.OnPoison = "gzip", 2<<20, PolicyHalt }, false},
 		{"another key", func(c *Config) { c.Key = KeyAggregateID }, true},
 		{"another way to the partition", func(c *Config) { c.PartitionBy = PartitionByKey }, true},
+		{"the partition by a column", func(c *Config) { c.PartitionBy = "column:aggregate_id" }, true},
+		{"event types left out", func(c *Config) { c.ExcludeTypes = []string{"OrderCancelled"} }, true},
 		{"without headers to be recognised by", func(c *Config) { c.PositionHeaders = false }, true},
 	}
 	for _, tt := range tests {

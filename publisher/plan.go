@@ -20,6 +20,8 @@ type plan struct {
 	id, aggregateType, aggregateID, eventType, payload, metadata source
 
 	topic []piece
+	// key and partition are what the two are made of, if that is a column.
+	key, partition source
 	// contentType is the header for the value of a record.
 	contentType []byte
 }
@@ -45,14 +47,14 @@ type piece struct {
 
 // plans compiles a plan for each relation once. Any goroutine may use it.
 type plans struct {
-	template template
+	routing routing
 
 	mu       sync.Mutex // guards compiled
 	compiled map[*decoder.Relation]*plan
 }
 
-func newPlans(t template) *plans {
-	return &plans{template: t, compiled: make(map[*decoder.Relation]*plan)}
+func newPlans(r routing) *plans {
+	return &plans{routing: r, compiled: make(map[*decoder.Relation]*plan)}
 }
 
 // of returns the plan for a relation.
@@ -75,7 +77,9 @@ func (ps *plans) compile(relation *decoder.Relation) *plan {
 	p.eventType = p.field(decoder.FieldEventType)
 	p.payload = p.field(decoder.FieldPayload)
 	p.metadata = p.field(decoder.FieldMetadata)
-	p.topic = p.pieces(ps.template)
+	p.topic = p.pieces(ps.routing.template)
+	p.key = p.column(ps.routing.key.column)
+	p.partition = p.column(ps.routing.partition.column)
 	p.selection = relation.Select(p.selected)
 	return p
 }
@@ -116,7 +120,7 @@ func (p *plan) field(f decoder.Field) source {
 // column returns the source of a column of the table. One that is not there is
 // always NULL.
 func (p *plan) column(name string) source {
-	if index := p.relation.Column(name); index >= 0 {
+	if index := p.relation.Column(name); name != "" && index >= 0 {
 		return p.source(index)
 	}
 	return source{}

@@ -17,21 +17,27 @@ type Reason string
 
 // The reasons for which an event is poison.
 const (
-	ReasonNoID            Reason = "null_event_id"
-	ReasonNoAggregateType Reason = "null_aggregate_type"
-	ReasonNoAggregateID   Reason = "null_aggregate_id"
-	ReasonInvalidTopic    Reason = "invalid_topic"
-	ReasonInvalidMetadata Reason = "invalid_metadata"
-	ReasonInvalidPayload  Reason = "invalid_payload"
-	ReasonTooLarge        Reason = "record_too_large"
-	ReasonInvalidRecord   Reason = "invalid_record"
-	ReasonUnknownTopic    Reason = "unknown_topic"
+	ReasonNoID             Reason = "null_event_id"
+	ReasonNoAggregateType  Reason = "null_aggregate_type"
+	ReasonNoAggregateID    Reason = "null_aggregate_id"
+	ReasonNoKey            Reason = "null_key"
+	ReasonNoPartition      Reason = "null_partition"
+	ReasonInvalidPartition Reason = "invalid_partition"
+	ReasonInvalidTopic     Reason = "invalid_topic"
+	ReasonInvalidMetadata  Reason = "invalid_metadata"
+	ReasonInvalidPayload   Reason = "invalid_payload"
+	ReasonTooLarge         Reason = "record_too_large"
+	ReasonInvalidRecord    Reason = "invalid_record"
+	ReasonUnknownTopic     Reason = "unknown_topic"
 )
 
 // Poison says that an event can never be published, and why.
 type Poison struct {
 	Reason Reason
 	Err    error
+
+	// nowhere says that it cannot be told which partition the event belongs to.
+	nowhere bool
 }
 
 // Error names the reason and what was found.
@@ -42,6 +48,14 @@ func (p *Poison) Unwrap() error { return p.Err }
 
 func poison(reason Reason, format string, args ...any) *Poison {
 	return &Poison{Reason: reason, Err: fmt.Errorf(format, args...)}
+}
+
+// nowhere is poison for an event of which it cannot be told to which partition it
+// belongs.
+func nowhere(reason Reason, format string, args ...any) *Poison {
+	p := poison(reason, format, args...)
+	p.nowhere = true
+	return p
 }
 
 // tooLarge says how large a record is, and how large it may be; a limit of 0 is

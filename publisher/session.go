@@ -97,7 +97,7 @@ func newSession(ctx context.Context, p *Publisher, in Session) (*session, error)
 
 		producerExpiry: unknownProducerExpiry,
 	}
-	s.encoders.New = func() any { return newEncoder(r.plans, p.cfg.Key, codecs()[p.cfg.Compression]) }
+	s.encoders.New = func() any { return newEncoder(r.plans, codecs()[p.cfg.Compression]) }
 	s.help(s.keepProof)
 	s.help(s.readLimits)
 	return s, nil

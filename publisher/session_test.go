@@ -22,7 +22,7 @@ import (
 func testConfig(brokers []string) Config {
 	return Config{
 		Brokers: brokers, KafkaVersion: "2.8.0",
-		Topic: "outbox.event.{aggregate_type}", Key: KeyEventID, PartitionBy: PartitionByAggregateID, PositionHeaders: true,
+		Routing: Routing{Topic: "outbox.event.{aggregate_type}", Key: KeyEventID, PartitionBy: PartitionByAggregateID}, PositionHeaders: true,
 		Compression: "none", OnPoison: PolicyDeadLetter, OnUnknownTopic: UnknownTopicWait, Fence: FenceAuto,
 		MaxInFlightBytes: 8 << 20, StartTimeout: 5 * time.Second,
 	}

@@ -100,11 +100,12 @@ func (p *preflight) tables(ctx context.Context) error {
 	}
 	for _, t := range p.cfg.Tables {
 		var kind, persistence string
-		var columns []string
+		var columns, nullable []string
 		err := p.conn.QueryRow(ctx, `SELECT c.oid, c.relkind::text, c.relpersistence::text,
-  ARRAY(SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' ORDER BY a.attnum)
+  ARRAY(SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' ORDER BY a.attnum),
+  ARRAY(SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attnotnull)
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = $2`,
-			t.Schema, t.Name).Scan(&t.OID, &kind, &persistence, &columns)
+			t.Schema, t.Name).Scan(&t.OID, &kind, &persistence, &columns, &nullable)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
 			return fault(p.absentKind(t), "table %s does not exist%s; create it, for instance with \"outbox-cdc init\", or correct %s", t, p.absentHint(t), p.cfg.namedIn(t))
@@ -118,8 +119,22 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 
 		if missing := t.MissingColumns(columns); len(missing) > 0 {
 			return fault(ErrSetup, "table %s has no column %s; add it to the table%s", t, strings.Join(missing, ", no column "), p.cfg.orCorrect(t))
 		}
+		if err := refuseNull(t, nullable); err != nil {
+			return err
+		}
 		p.srv.Tables = append(p.srv.Tables, t)
 		p.columns = append(p.columns, columns)
+	}
+	return nil
+}
+
+// refuseNull refuses a table in which a column can be NULL that must not be.
+func refuseNull(t decoder.Table, nullable []string) error {
+	for _, n := range t.Needed {
+		if n.NotNull && slices.Contains(nullable, n.Column) {
+			return fault(ErrSetup, "column %q of table %s can be NULL, so %s cannot be column:%s; as its owner: ALTER TABLE %s ALTER COLUMN %s SET NOT NULL, or correct %s",
+				n.Column, t, n.By, n.Column, t, quoteIdentifier(n.Column), n.By)
+		}
 	}
 	return nil
 }

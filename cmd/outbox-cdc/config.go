@@ -122,6 +122,32 @@ func (s *settings) list(name string) []string {
 	return values
 }
 
+// items reads values separated by commas that may hold some themselves.
+func (s *settings) items(name string) []string { return splitItems(s.c.String(name)) }
+
+// splitItems cuts text at the commas. A comma in a value is written with a
+// backslash in front of it, and a backslash there is doubled.
+func splitItems(text string) []string {
+	if text == "" {
+		return nil
+	}
+	var items []string
+	var item strings.Builder
+	for i := 0; i < len(text); i++ {
+		switch {
+		case text[i] == '\\' && i+1 < len(text) && (text[i+1] == ',' || text[i+1] == '\\'):
+			i++
+			item.WriteByte(text[i])
+		case text[i] == ',':
+			items = append(items, strings.TrimSpace(item.String()))
+			item.Reset()
+		default:
+			item.WriteByte(text[i])
+		}
+	}
+	return append(items, strings.TrimSpace(item.String()))
+}
+
 // output checks -o.
 func (s *settings) output() {
 	o := findOption(resolved(s.c).options, "o")
@@ -183,9 +209,14 @@ func (s *settings) destination() publisher.Config {
 				Password:  s.c.String("sasl-password"),
 			},
 		},
-		Topic:           s.c.String("topic"),
-		Key:             publisher.Key(s.c.String("key")),
-		PartitionBy:     publisher.PartitionBy(s.c.String("partition-by")),
+		Routing: publisher.Routing{
+			Topic:        s.c.String("topic"),
+			TopicMap:     s.items("topic-map"),
+			Key:          publisher.Key(s.c.String("key")),
+			PartitionBy:  publisher.PartitionBy(s.c.String("partition-by")),
+			IncludeTypes: s.items("include-types"),
+			ExcludeTypes: s.items("exclude-types"),
+		},
 		PositionHeaders: s.on("position-headers"),
 		Compression:     s.c.String("compression"),
 		CreateTopics: publisher.CreateTopics{
@@ -218,6 +249,9 @@ func (s *settings) forRun(p *program) (runConfig, error) {
 	cfg.address = s.listenAddress("http")
 	cfg.source.Log = cfg.log
 	cfg.destination.StartTimeout = max(cfg.startTimeout, 1) // a fault of it is known already
+	for i := range cfg.source.Tables {
+		cfg.source.Tables[i].Needed = cfg.destination.Needed()
+	}
 	s.contradictions(cfg)
 	return cfg, s.err(cfg.source.Validate(), cfg.destination.Validate(), cfg.destination.Security.TLS.CheckFiles())
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -117,8 +118,8 @@ func TestRanges(t *testing.T) {
 		{"an old version", []string{"--kafka-version", "2.7.0"}, `--kafka-version must be at least 2.8.0 (an older broker is recognised by itself), got "2.7.0"`},
 		{"a version that is none", []string{"--kafka-version", "latest"}, `--kafka-version must be a version like 2.8.0, got "latest"`},
 		{"a compression", []string{"--compression", "brotli"}, `--compression must be none, gzip, snappy, lz4 or zstd, got "brotli"`},
-		{"a key", []string{"--key", "id"}, `--key must be one of event_id, aggregate_id, got "id"`},
-		{"a partition", []string{"--partition-by", "random"}, `--partition-by must be one of aggregate_id, key, none, got "random"`},
+		{"a key", []string{"--key", "id"}, `--key must be one of event_id, aggregate_id, column:NAME, got "id"`},
+		{"a partition", []string{"--partition-by", "random"}, `--partition-by must be one of aggregate_id, key, none, column:NAME, number:NAME, got "random"`},
 		{"a fence", []string{"--fence", "maybe"}, `--fence must be one of auto, require, off, got "maybe"`},
 		{"a mechanism", []string{"--sasl-mechanism", "GSSAPI"}, `--sasl-mechanism must be one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, got "GSSAPI"`},
 		{"an open quote in a list of tables", []string{"--table", `a,"b`}, `--table must be a table as in SQL, such as public.outbox_events or "My-App"."OutBox", got "\"b"`},
@@ -175,5 +176,19 @@ func TestPrintSQL(t *testing.T) {
 			t.Fatalf("%q is not in its place in:\n%s", part, got.out)
 		}
 		rest = behind
+	}
+}
+
+func TestItems(t *testing.T) {
+	for text, want := range map[string][]string{
+		"":               nil,
+		"a":              {"a"},
+		"a, b,":          {"a", "b", ""},
+		`a\,b,c\\,\d`:    {"a,b", `c\`, `\d`},
+		`x-list=1\, 2,y`: {"x-list=1, 2", "y"},
+	} {
+		if got := splitItems(text); !slices.Equal(got, want) {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
 	}
 }

@@ -83,9 +83,13 @@ func kafkaOptions() []*option {
 func eventOptions() []*option {
 	const g = groupEvents
 	return []*option{
-		define(g, kindText, "topic", "outbox.event.{aggregate_type}", "topic; may name {aggregate_type}, {aggregate_id} and {event_type}"),
-		choice(g, "key", "key of a record", "event_id", "aggregate_id"),
-		choice(g, "partition-by", "what chooses the partition, as the Java client would", "aggregate_id", "key", "none"),
+		define(g, kindText, "topic", "outbox.event.{aggregate_type}", "topic; may name {aggregate_type}, {aggregate_id}, {event_type}, {schema}, {table} and {column:NAME}"),
+		define(g, kindList, "topic-map", "", "topics of single aggregate types instead, as AGGREGATE_TYPE=TOPIC"),
+		suggest(g, "key", "key of a record: event_id, aggregate_id or column:NAME", "event_id", "aggregate_id"),
+		suggest(g, "partition-by", "what chooses the partition, as the Java client would: aggregate_id, key, column:NAME or none; or number:NAME, a column that holds its number",
+			"aggregate_id", "key", "none"),
+		define(g, kindList, "include-types", "", "event types to publish; others are passed over (default: all)"),
+		define(g, kindList, "exclude-types", "", "event types to pass over"),
 		choice(g, "on-poison", "an event that can never be published: set it aside in outbox_dead_letters, or stop", "dead-letter", "halt"),
 		choice(g, "on-unknown-topic", "an event whose topic does not exist: wait for the topic, or set it aside", "wait", "dead-letter"),
 		define(g, kindSwitch, "create-topics", "false", "create topics that are missing; without it the brokers' auto.create.topics.enable decides"),
@@ -137,6 +141,14 @@ func choice(group, name, use, standard string, others ...string) *option {
 		o.choices = append(o.choices, standard)
 	}
 	o.choices = append(o.choices, others...)
+	return o
+}
+
+// suggest defines an option of which some values are known. The first is the
+// default.
+func suggest(group, name, use, standard string, others ...string) *option {
+	o := choice(group, name, use, standard, others...)
+	o.kind = kindText
 	return o
 }
 

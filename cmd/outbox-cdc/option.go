@@ -40,7 +40,7 @@ type option struct {
 	name, group, use string
 	kind             kind
 	standard         string   // the default
-	choices          []string // of a kindChoice
+	choices          []string // all values of a kindChoice, some of a kindText
 	// ofCommand says that the option tells what to do this time, so that
 	// neither the environment nor a file has a say in it.
 	ofCommand bool

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -234,19 +232,5 @@ func (r *relay) warnOnce(remark string) {
 
 // origin is what decides, beside slot and routing, which position an event has.
 func (r *relay) origin() string {
-	return fmt.Sprintf("proto_version=1 publication_names=%q", r.source.Publication) + mappings(r.source.Tables)
-}
-
-// mappings names the columns that decide where the events of each table go,
-// where they are not the default ones.
-func mappings(tables []decoder.Table) string {
-	var b strings.Builder
-	for _, t := range tables {
-		m := t.Mapping
-		columns := []string{m.ID, m.AggregateType, m.AggregateID, m.EventType}
-		if columns = append(columns, m.IDColumns...); slices.ContainsFunc(columns, func(name string) bool { return name != "" }) {
-			fmt.Fprintf(&b, " %s=%q", t, columns)
-		}
-	}
-	return b.String()
+	return fmt.Sprintf("proto_version=1 publication_names=%q", r.source.Publication)
 }

@@ -24,7 +24,7 @@ func (p *program) runCommand() *cli.Command {
 			"brokers", "kafka-version", "compression", "fence",
 			"tls", "tls-ca", "tls-cert", "tls-key", "tls-server-name", "tls-insecure-skip-verify",
 			"sasl-mechanism", "sasl-user", "sasl-password",
-			"topic", "key", "partition-by", "position-headers", "on-poison", "on-unknown-topic", "max-in-flight-bytes",
+			"topic", "topic-map", "key", "partition-by", "include-types", "exclude-types", "position-headers", "on-poison", "on-unknown-topic", "max-in-flight-bytes",
 			"create-topics", "create-topics-partitions", "create-topics-replication",
 			"start-timeout", "shutdown-timeout", "http", "log-level", "log-format"),
 		Action: p.run,
