@@ -118,13 +118,13 @@ func (p *place) verify(ctx context.Context) error {
 	if records != p.load.rows {
 		return fmt.Errorf("there are %d records of %d rows", records, p.load.rows)
 	}
-	p.b.say("  partitions were acquired again, %d times in all", now.records-int64(records))
+	p.b.say("  partitions have %+d markers beside one each", now.records-int64(records))
 	return nil
 }
 
 // course is what was seen of a drain.
 type course struct {
-	first, last         sighting  // with records
+	first, last         sighting  // with records; when the last of them were new
 	acquiring, acquired time.Time // the first partition was, the last
 	all                 time.Time // every partition had records
 }
@@ -148,7 +148,7 @@ func (p *place) watch(ctx context.Context, r *relay) (course, error) {
 		case !kerr.IsRetriable(err): // a broker on a busy machine may lose its turn for a moment
 			return c, err
 		}
-		if now.records >= int64(p.load.rows) {
+		if c.complete(int64(p.load.rows), now.at) {
 			return c, nil
 		}
 		if !c.all.IsZero() {
@@ -167,7 +167,9 @@ func (p *place) watch(ctx context.Context, r *relay) (course, error) {
 
 // see takes a sighting of so many partitions into account.
 func (c *course) see(now sighting, partitions int) {
-	c.last = now
+	if now.records != c.last.records || now.acquired != c.last.acquired {
+		c.last = now
+	}
 	if c.first.records == 0 {
 		c.first = now
 	}
@@ -180,6 +182,19 @@ func (c *course) see(now sighting, partitions int) {
 	if now.writing == partitions && c.all.IsZero() {
 		c.all = now.at
 	}
+}
+
+// settled is for how long nothing has to change until a drain is over in which
+// a partition has no marker.
+const settled = 2 * time.Second
+
+// complete reports whether all rows are there. Whether it is so in the end,
+// verify finds out.
+func (c *course) complete(rows int64, now time.Time) bool {
+	if c.last.records >= rows {
+		return true
+	}
+	return c.last.records+int64(c.last.acquired) >= rows && now.Sub(c.last.at) > settled
 }
 
 // rates are those of a drain between two times, at the first of which some rows

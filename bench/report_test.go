@@ -126,6 +126,15 @@ func TestCourseOfADrain(t *testing.T) {
 	if c != want {
 		t.Errorf("got %+v, want %+v", c, want)
 	}
+	for _, tt := range []struct {
+		rows  int64
+		after time.Duration
+		want  bool
+	}{{105, 0, true}, {106, 0, false}, {106, settled, false}, {107, settled + 1, true}, {108, time.Hour, false}} {
+		if got := c.complete(tt.rows, c.last.at.Add(tt.after)); got != tt.want {
+			t.Errorf("complete with 105 of %d records after %s: got %t", tt.rows, tt.after, got)
+		}
+	}
 	p := place{scenario: scenario{load: load{rows: 105, rowBytes: 1000}}}
 	got := p.rates(c.first.records, c.first.at, c.last.at)
 	if rate := 100 / 0.03; got[rowRate.name] != rate || got[byteRate.name] != rate/1000 {
