@@ -29,7 +29,11 @@ func originOf(cfg Config, r routing, in Session) string {
 		if r.template.namesTables() || !m.IsZero() {
 			// The name of a table may stand in the topic's, and another table
 			// may get that name.
-			tables = append(tables, fmt.Sprintf("table %d %s %s", table.OID, table, columns))
+			entry := fmt.Sprintf("table %d %s %s", table.OID, table, columns)
+			if len(m.Renamed) > 0 {
+				entry += fmt.Sprintf(" %q", m.Renamed)
+			}
+			tables = append(tables, entry)
 		}
 	}
 	slices.Sort(tables)

@@ -45,9 +45,12 @@ func TestOriginHoldsAllOfTheRouting(t *testing.T) {
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[decoder.Mapping]()) {
 		other := Session{Tables: slices.Clone(in.Tables)}
 		value := reflect.ValueOf(&other.Tables[0].Mapping).Elem().FieldByIndex(field.Index)
-		if value.Kind() == reflect.Slice {
+		switch value.Kind() {
+		case reflect.Slice:
 			value.Set(reflect.ValueOf([]string{"a", "b"}))
-		} else {
+		case reflect.Map:
+			value.Set(reflect.ValueOf(map[string]string{"a": "b"}))
+		default:
 			value.SetString("other")
 		}
 		if changed := origin(base, other) != want; changed == slices.Contains(notRouting, field.Name) {
