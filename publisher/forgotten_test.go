@@ -5,13 +5,18 @@ package publisher
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/outbox-cdc/outbox-cdc/decoder"
@@ -54,6 +59,30 @@ func TestWhatBrokersForget(t *testing.T) {
 		t.Parallel()
 		testForgottenEpoch(t, kafka)
 	})
+}
+
+// TestSettingsAreAskedForUntilTheyAreKnown has brokers that cannot tell their
+// settings when a session begins, and can a little later.
+func TestSettingsAreAskedForUntilTheyAreKnown(t *testing.T) {
+	fake := newFake(t, kfake.NumBrokers(1), kfake.SeedTopics(1, testTopic))
+	refusals := fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.DescribeConfigs}, Err: kerr.CoordinatorLoadInProgress, Count: 2})
+	var asked atomic.Int64
+	fake.ControlKey(int16(kmsg.DescribeConfigs), func(kmsg.Request) (kmsg.Response, error, bool) {
+		fake.KeepControl()
+		asked.Add(1)
+		return nil, nil, false
+	})
+	ctx, cancel := context.WithCancel(testContext(t))
+	entries := make(chan *decoder.Chunk) // nothing comes
+	var running errgroup.Group
+	running.Go(func() error {
+		return newTestPublisher(t, testConfig(fake.ListenAddrs())).Run(ctx, manyOrders(1, 1).session(entries, &letters{}))
+	})
+	waitFor(t, func() bool { return refusals.Hits() == 2 && asked.Load() > 2 })
+	cancel()
+	if err := running.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
 }
 
 // TestTailIsCompactedAway has somebody write newer records of the keys of our

@@ -103,10 +103,18 @@ func newSession(ctx context.Context, p *Publisher, in Session) (*session, error)
 	return s, nil
 }
 
-// readLimits asks the brokers for the settings that our rules depend on.
+// readLimits asks the brokers for the settings that our rules depend on, until
+// they are known: one that was away comes back, and a right may be given. To be
+// refused for good costs a request now and then.
 func (s *session) readLimits() {
-	if limits := s.cluster.brokerLimits(s.ctx); limits.producerExpiry > 0 {
-		s.report(func() { s.producerExpiry = limits.producerExpiry })
+	for pause := (backoff{time.Second, 5 * time.Minute}); ; {
+		if limits := s.cluster.brokerLimits(s.ctx); limits.producerExpiry > 0 {
+			s.report(func() { s.producerExpiry = limits.producerExpiry })
+			return
+		}
+		if pause.wait(s.ctx) != nil {
+			return
+		}
 	}
 }
 
