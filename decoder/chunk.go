@@ -7,9 +7,10 @@ import (
 	"github.com/jackc/pglogrepl"
 )
 
-// chunkBytes is the size of a chunk's arena. Larger rows get memory of their
-// own.
-const chunkBytes = 64 << 10
+// chunkBytes is the size of a chunk's arena: what the reader hands over at once,
+// 64 KiB, and some more for the row that makes it so. Larger rows get memory of
+// their own.
+const chunkBytes = 80 << 10
 
 // Entry is one element of the stream: an event, or a marker. The order of
 // entries is the contract: a marker covers exactly what is ahead of it.

@@ -1,8 +1,6 @@
 package publisher
 
 import (
-	"time"
-
 	"github.com/outbox-cdc/outbox-cdc/decoder"
 )
 
@@ -30,7 +28,7 @@ func (s *session) admit(row decoder.Row, position decoder.Position) {
 		return
 	}
 	if !t.ready() && !s.owed(t, r, v) {
-		s.hold(t.wait(r, verdict))
+		s.hold(t.wait(r, verdict, &s.memory))
 		return
 	}
 	s.place(t, r, v, verdict)
@@ -65,8 +63,7 @@ func (s *session) place(t *topic, r record, v *values, verdict *Poison) {
 	if p.tail != nil && s.covered(p, r) {
 		return
 	}
-	s.hold(p.push(r, verdict))
-	p.lastUsed = time.Now()
+	s.hold(p.push(r, verdict, &s.memory))
 	s.advance(p)
 }
 

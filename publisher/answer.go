@@ -29,6 +29,7 @@ func (s *session) answered(sn *sender, req *request, out outcome) {
 	}
 	for _, sh := range req.shipments {
 		s.held -= sentBytes(sh.batch)
+		sh.batch.reading--
 		if sh.generation != sh.partition.generation {
 			continue // given up meanwhile; what became of it is found by looking
 		}
@@ -76,10 +77,12 @@ func (s *session) succeed(p *partition, b *batch, offset int64) {
 	s.blameless(p)
 	s.acknowledge(b.records)
 	now := time.Now()
+	p.lastUsed = now
 	s.metrics.acknowledged(b.records, now)
 	s.progress.acknowledged(len(b.records), now, b.last().CommitTime)
 	s.release(b)
 	p.pop()
+	s.memory.give(b)
 	s.advance(p)
 }
 

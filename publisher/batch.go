@@ -19,15 +19,18 @@ const (
 
 	minBlockBytes = 4 << 10
 	maxBlockBytes = 128 << 10
+	minRecords    = 8
 )
 
 // batch is a run of consecutive records of one partition with the memory of
 // their rows. It is sent, retried and acknowledged as one.
 type batch struct {
 	records []record
-	// block is the memory that the next rows go to. Full blocks are reached
-	// through the rows alone.
-	block []byte
+	// block is the memory that the next rows go to, filled that of those before.
+	block  []byte
+	filled [][]byte
+	// shared says that records and blocks belong to another batch too.
+	shared bool
 	// held is the memory of the blocks and records.
 	held int64
 	// bytes estimates the size on the wire before compression.
@@ -43,6 +46,9 @@ type batch struct {
 	// of the first.
 	attempts     int
 	firstAttempt time.Time
+	// reading counts the requests that the records are in and that have not
+	// been answered or given up: a sender may read them.
+	reading int
 	// doubt says that the records may be in the partition: some attempt was
 	// neither acknowledged nor refused before the append.
 	doubt bool
@@ -51,19 +57,48 @@ type batch struct {
 	poison *Poison
 }
 
-// add copies a record into the batch and returns the memory that it took.
-func (b *batch) add(r record) int64 {
+// add copies a record into the batch and returns the memory that it took, from
+// m.
+func (b *batch) add(r record, m *memory) int64 {
 	before := b.held
 	if need := r.row.Bytes(); need > cap(b.block)-len(b.block) {
-		size := max(need, min(max(minBlockBytes, 2*cap(b.block)), maxBlockBytes))
-		b.block = make([]byte, 0, size)
-		b.held += int64(size)
+		b.nextBlock(need, m)
+	}
+	if len(b.records) == cap(b.records) {
+		b.growRecords(m)
 	}
 	r.row, b.block = r.row.AppendTo(b.block)
 	b.records = append(b.records, r)
-	b.held += recordOverhead
 	b.bytes += r.wireBytes()
 	return b.held - before
+}
+
+// nextBlock begins a block with room for a row of need bytes. Each is twice the
+// one before, so that a batch of one small row is small.
+func (b *batch) nextBlock(need int, m *memory) {
+	size := max(minBlockBytes, min(2*cap(b.block), maxBlockBytes))
+	for size < need && size < maxBlockBytes {
+		size *= 2
+	}
+	if cap(b.block) > 0 {
+		b.filled = append(b.filled, b.block)
+	}
+	if need > size {
+		b.block = make([]byte, 0, need)
+	} else {
+		b.block = m.block(size)
+	}
+	b.held += int64(cap(b.block))
+}
+
+// growRecords makes room for twice as many records.
+func (b *batch) growRecords(m *memory) {
+	small := b.records
+	b.records = append(m.records(max(minRecords, 2*cap(small))), small...)
+	b.held += int64(cap(b.records)-cap(small)) * recordBytes
+	if b.reading == 0 {
+		m.giveRecords(small)
+	}
 }
 
 // full reports whether another record of n bytes has to go to a new batch.
@@ -88,7 +123,7 @@ func (b *batch) reset() {
 // has any, stay with their records.
 func (b *batch) split() (left, right *batch) {
 	half := len(b.records) / 2
-	left, right = &batch{records: b.records[:half:half]}, &batch{records: b.records[half:]}
+	left, right = &batch{records: b.records[:half:half], shared: true}, &batch{records: b.records[half:], shared: true}
 	for _, part := range []*batch{left, right} {
 		for _, r := range part.records {
 			part.bytes += r.wireBytes()

@@ -75,6 +75,7 @@ func (s *session) ship(p *partition, b *batch) shipment {
 		b.firstAttempt = time.Now()
 	}
 	b.attempts++
+	b.reading++
 	p.busy = true
 	sh := shipment{
 		partition: p, batch: b, generation: p.generation,

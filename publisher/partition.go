@@ -67,14 +67,14 @@ type skip struct {
 	events  int
 }
 
-// push queues a record and returns the memory that it took.
-func (p *partition) push(r record, poison *Poison) int64 {
+// push queues a record and returns the memory that it took, from m.
+func (p *partition) push(r record, poison *Poison, m *memory) int64 {
 	if b := p.open(r); b != nil && poison == nil {
-		return b.add(r)
+		return b.add(r, m)
 	}
 	b := &batch{poison: poison}
 	p.queue = append(p.queue, b)
-	return b.add(r)
+	return b.add(r, m)
 }
 
 // open returns the batch that r may join, if there is one.

@@ -1,6 +1,8 @@
 package publisher
 
 import (
+	"unsafe"
+
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/outbox-cdc/outbox-cdc/checkpoint"
@@ -16,8 +18,8 @@ type record struct {
 	segment  checkpoint.Segment
 }
 
-// recordOverhead is what a record costs beside its row.
-const recordOverhead = 72
+// recordBytes is what a record costs beside its row.
+const recordBytes = int64(unsafe.Sizeof(record{}))
 
 // wireBytes estimates the size of the record in a batch before compression.
 func (r record) wireBytes() int {

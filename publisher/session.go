@@ -48,6 +48,8 @@ type session struct {
 	orphans []orphan
 	storing bool
 
+	// memory is what the next batches are made of.
+	memory memory
 	// held is the memory of the events that are held, records their number.
 	held    int64
 	records int

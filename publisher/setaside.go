@@ -16,7 +16,7 @@ type orphan struct {
 // orphan sets aside an event that has no partition.
 func (s *session) orphan(r record, topicName string, why *Poison) {
 	b := &batch{}
-	s.hold(b.add(r))
+	s.hold(b.add(r, &s.memory))
 	r = b.records[0]
 	s.orphans = append(s.orphans, orphan{
 		record: r, held: b.held,

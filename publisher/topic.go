@@ -41,14 +41,14 @@ type topic struct {
 func (t *topic) ready() bool { return t.partitions != nil && t.grown == nil }
 
 // wait queues an event that has no partition yet and returns the memory that
-// it took.
-func (t *topic) wait(r record, why *Poison) int64 {
+// it took, from m.
+func (t *topic) wait(r record, why *Poison, m *memory) int64 {
 	if n := len(t.waiting); n > 0 && why == nil && t.waiting[n-1].poison == nil && !t.waiting[n-1].full(r.wireBytes()) {
-		return t.waiting[n-1].add(r)
+		return t.waiting[n-1].add(r, m)
 	}
 	b := &batch{poison: why}
 	t.waiting = append(t.waiting, b)
-	return b.add(r)
+	return b.add(r, m)
 }
 
 // idle reports whether nothing is left that was routed by the current number
@@ -120,7 +120,7 @@ func (s *session) recall(t *topic) {
 	behind := t.waiting
 	t.waiting = nil
 	for _, r := range records {
-		s.hold(t.wait(r.record, r.why))
+		s.hold(t.wait(r.record, r.why, &s.memory))
 	}
 	t.waiting = append(t.waiting, behind...)
 	t.grown = nil
