@@ -19,13 +19,18 @@ const (
 	newTopicGrace = 3 * time.Second
 )
 
-// Connect finds the cluster, and the topics whose names are fixed, so that a
-// wrong address, login or topic is known before anything is streamed. The error
-// is a *Fault.
-func (p *Publisher) Connect(ctx context.Context) error {
+// Reach finds the cluster, so that a wrong address or login is known before
+// anything is streamed. It changes nothing. The error is a *Fault.
+func (p *Publisher) Reach(ctx context.Context) error {
 	if err := p.cluster.reach(ctx); err != nil {
 		return connectFault(p.cfg.Brokers, p.cfg.Topic, err)
 	}
+	return nil
+}
+
+// CheckTopics finds the topics whose names are fixed, or has them made. The error
+// is a *Fault.
+func (p *Publisher) CheckTopics(ctx context.Context) error {
 	r, err := p.cfg.Routing.read()
 	if err != nil {
 		return connectFault(p.cfg.Brokers, p.cfg.Topic, err)

@@ -38,25 +38,23 @@ func NewDeadLetters(open func(context.Context) (*pgx.Conn, error), schema, slot 
 	return d
 }
 
-// Check finds out whether dead letters can be stored. A table or a right that
-// is missing is a *Fault.
-func (d *DeadLetters) Check(ctx context.Context) error {
-	return d.use(ctx, func(conn *pgx.Conn) error {
-		var exists, may bool
-		err := conn.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL,
+// Check finds out, on any connection of the role, whether dead letters can be
+// stored. A table or a right that is missing is a *Fault.
+func (d *DeadLetters) Check(ctx context.Context, conn *pgx.Conn) error {
+	var exists, may bool
+	err := conn.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL,
   coalesce(has_table_privilege(to_regclass($1), 'SELECT') AND has_table_privilege(to_regclass($1), 'INSERT'), false)`, d.table).Scan(&exists, &may)
-		const otherwise = `or run with --on-poison halt`
-		switch {
-		case err != nil:
-			return fmt.Errorf("look up table %s: %w", d.table, err)
-		case !exists:
-			return fault(ErrSetup, nil, `table %s does not exist, but --on-poison dead-letter stores events there; create it with "outbox-cdc init", %s`, d.table, otherwise)
-		case !may:
-			return fault(ErrDenied, nil, "no right to store dead letters in table %s; as its owner: GRANT SELECT, INSERT ON %s TO %s, %s",
-				d.table, d.table, pgx.Identifier{conn.Config().User}.Sanitize(), otherwise)
-		}
-		return nil
-	})
+	const otherwise = `or run with --on-poison halt`
+	switch {
+	case err != nil:
+		return fmt.Errorf("look up table %s: %w", d.table, err)
+	case !exists:
+		return fault(ErrSetup, nil, `table %s does not exist, but --on-poison dead-letter stores events there; create it with "outbox-cdc init", %s`, d.table, otherwise)
+	case !may:
+		return fault(ErrDenied, nil, "no right to store dead letters in table %s; as its owner: GRANT SELECT, INSERT ON %s TO %s, %s",
+			d.table, d.table, pgx.Identifier{conn.Config().User}.Sanitize(), otherwise)
+	}
+	return nil
 }
 
 // Store is a StoreDeadLetter.

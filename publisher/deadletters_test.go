@@ -70,7 +70,7 @@ func TestDeadLettersCheck(t *testing.T) {
 	d, owner := deadLettersOf(t)
 	check := func(kind error, remedy string) {
 		t.Helper()
-		err := d.Check(t.Context())
+		err := d.use(t.Context(), func(conn *pgx.Conn) error { return d.Check(t.Context(), conn) })
 		if !errors.Is(err, kind) || kind != nil && (!strings.Contains(err.Error(), remedy) || !strings.Contains(err.Error(), "--on-poison halt")) {
 			t.Errorf("got %v, want %v that names %q and --on-poison halt", err, kind, remedy)
 		}

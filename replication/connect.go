@@ -85,8 +85,8 @@ type replicationConn struct {
 }
 
 // connectReplication opens a replication connection to pin, if it is set, with
-// a wal_sender_timeout of its own. Notices go to notice.
-func (c Config) connectReplication(ctx context.Context, pin endpoint, timeout time.Duration, notice pgconn.NoticeHandler) (*replicationConn, error) {
+// a wal_sender_timeout of its own.
+func (c Config) connectReplication(ctx context.Context, pin endpoint, timeout time.Duration) (*replicationConn, error) {
 	cc, err := c.connConfig()
 	if err != nil {
 		return nil, err
@@ -95,7 +95,10 @@ func (c Config) connectReplication(ctx context.Context, pin endpoint, timeout ti
 	cc.DialFunc = rc.dialer.dial
 	cc.RuntimeParams["replication"] = "database"
 	cc.RuntimeParams["wal_sender_timeout"] = strconv.FormatInt(timeout.Milliseconds(), 10)
-	cc.OnNotice = notice
+	log := c.log()
+	cc.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+		log.Warn("notice from the server", "slot", c.Slot, "code", n.Code, "message", n.Message, "detail", n.Detail)
+	}
 	cc.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
 		rc.source = r
 		return pgproto3.NewFrontend(&exactReader{src: r}, w)

@@ -34,29 +34,42 @@ type Guard struct {
 	tables []decoder.Table
 	watch  slotWatch // belongs to Run
 
+	// version is the server's server_version_num. began is what the first proof
+	// was: the position of the slot, and when it was asked for.
+	version int
+	began   struct {
+		position pglogrepl.LSN
+		proved   time.Time
+	}
+
 	// turn holds one token; who has it may use conn.
 	turn chan struct{}
 	conn *pgx.Conn
 }
 
-// OpenGuard opens the guard of a stream and proves that the slot is held. The
+// OpenGuard opens the guard of a stream and proves that the slot is held. It
+// goes on with the connection of Preflight, unless the slot was waited for. The
 // caller closes it.
-func OpenGuard(ctx context.Context, cfg Config, srv Server, s *Stream) (*Guard, error) {
-	conn, _, err := cfg.connect(ctx, s.endpoint)
-	if err != nil {
-		return nil, fmt.Errorf("open the guard connection: %w", err)
+func OpenGuard(ctx context.Context, cfg Config, srv *Server, s *Stream) (*Guard, error) {
+	conn := srv.conn
+	if srv.conn = nil; conn == nil {
+		var err error
+		if conn, _, err = cfg.connect(ctx, s.endpoint); err != nil {
+			return nil, fmt.Errorf("open the guard connection: %w", err)
+		}
 	}
 	g := &Guard{
-		cfg:    cfg,
-		pid:    s.pid,
-		limit:  proofLimit(srv.WALSenderTimeout),
-		tables: srv.Tables,
-		turn:   make(chan struct{}, 1),
-		conn:   conn,
+		cfg:     cfg,
+		pid:     s.pid,
+		limit:   proofLimit(srv.WALSenderTimeout),
+		tables:  srv.Tables,
+		version: srv.Version,
+		turn:    make(chan struct{}, 1),
+		conn:    conn,
 	}
 	g.watch = slotWatch{guard: g, received: s.Received}
 	g.turn <- struct{}{}
-	if _, err := g.Prove(ctx); err != nil {
+	if err := g.begin(ctx); err != nil {
 		g.Close()
 		if errors.Is(err, ErrNotOwner) {
 			err = s.lastWords(ctx, err)
@@ -64,6 +77,31 @@ func OpenGuard(ctx context.Context, cfg Config, srv Server, s *Stream) (*Guard, 
 		return nil, err
 	}
 	return g, nil
+}
+
+// begin is the first proof. It notes where the slot stands: this session has not
+// moved it yet.
+func (g *Guard) begin(ctx context.Context) error {
+	return g.query(ctx, func(ctx context.Context) error {
+		sent := time.Now()
+		slot, err := ShowSlot(ctx, g.conn, g.cfg.Slot)
+		if err != nil {
+			return err
+		}
+		if err := g.ours(slot.ActivePID); err != nil {
+			return err
+		}
+		g.began.position, g.began.proved = slot.Confirmed, sent
+		return nil
+	})
+}
+
+// ours returns ErrNotOwner unless pid is our walsender.
+func (g *Guard) ours(pid uint32) error {
+	if pid != g.pid {
+		return fmt.Errorf("%w: slot %q is held by process %d, our walsender is %d", ErrNotOwner, g.cfg.Slot, pid, g.pid)
+	}
+	return nil
 }
 
 // proofLimit returns how long a proof counts: the server gives the slot to
@@ -125,22 +163,22 @@ func (g *Guard) Prove(ctx context.Context) (sent time.Time, err error) {
 			return errNoSlot(g.cfg.Slot)
 		case err != nil:
 			return fmt.Errorf("ask who holds slot %q: %w", g.cfg.Slot, err)
-		case pid != g.pid:
-			return fmt.Errorf("%w: slot %q is held by process %d, our walsender is %d", ErrNotOwner, g.cfg.Slot, pid, g.pid)
 		}
-		return nil
+		return g.ours(pid)
 	})
 	return sent, err
 }
 
-// Confirmed returns the slot's own position.
-func (g *Guard) Confirmed(ctx context.Context) (lsn pglogrepl.LSN, err error) {
-	err = g.query(ctx, func(ctx context.Context) error {
-		slot, err := ShowSlot(ctx, g.conn, g.cfg.Slot)
-		lsn = slot.Confirmed
-		return err
-	})
-	return lsn, err
+// Began returns where the slot stood when it was first proved to be held, and
+// when that proof was asked for.
+func (g *Guard) Began() (position pglogrepl.LSN, proved time.Time) {
+	return g.began.position, g.began.proved
+}
+
+// Ask runs f with the connection of the guard. It must not write, and not keep
+// the connection.
+func (g *Guard) Ask(ctx context.Context, f func(context.Context, *pgx.Conn) error) error {
+	return g.query(ctx, func(ctx context.Context) error { return f(ctx, g.conn) })
 }
 
 // WALEnd returns the end of the server's WAL.
@@ -157,8 +195,12 @@ func (g *Guard) WALEnd(ctx context.Context) (lsn pglogrepl.LSN, err error) {
 // stream at all.
 func (g *Guard) membership(ctx context.Context) error {
 	return g.query(ctx, func(ctx context.Context) error {
+		var questions []question
 		for _, t := range g.tables {
-			if err := stillPublished(ctx, g.conn, g.cfg.Publication, t); err != nil {
+			questions = append(questions, memberQuestion(g.version, g.cfg.Publication, t.OID))
+		}
+		for i, found := range askTogether(ctx, g.conn, questions...) {
+			if err := stillPublished(found, g.cfg.Publication, g.tables[i]); err != nil {
 				return err
 			}
 		}
@@ -167,8 +209,8 @@ func (g *Guard) membership(ctx context.Context) error {
 }
 
 // stillPublished checks one table, by its OID.
-func stillPublished(ctx context.Context, conn *pgx.Conn, publication string, t decoder.Table) error {
-	m, err := member(ctx, conn, publication, t.OID)
+func stillPublished(found answer, publication string, t decoder.Table) error {
+	m, err := memberIn(found, t.OID)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return fault(ErrGap, "table %s was dropped while it was streamed; rows may be missing: create it again or take it out of --table, and publish again what is missing", t)

@@ -89,7 +89,7 @@ func (o *outbox) slot() Slot {
 // it is told to.
 type session struct {
 	*Stream
-	srv       Server
+	srv       *Server
 	out       chan *decoder.Chunk
 	confirmed atomic.Uint64
 	stop      context.CancelFunc
@@ -97,10 +97,19 @@ type session struct {
 	close     func()
 }
 
+// preflight is Preflight; the connections are closed when the test ends.
+func (o *outbox) preflight() (*Server, error) {
+	srv, err := Preflight(o.t.Context(), o.cfg)
+	if err == nil {
+		o.t.Cleanup(srv.Close)
+	}
+	return srv, err
+}
+
 // open starts a session.
 func (o *outbox) open() *session {
 	o.t.Helper()
-	srv, err := Preflight(o.t.Context(), o.cfg)
+	srv, err := o.preflight()
 	if err != nil {
 		o.t.Fatal(err)
 	}

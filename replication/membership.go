@@ -1,10 +1,8 @@
 package replication
 
 import (
-	"context"
 	"fmt"
-
-	"github.com/jackc/pgx/v5"
+	"strconv"
 
 	"github.com/outbox-cdc/outbox-cdc/decoder"
 )
@@ -44,17 +42,18 @@ const (
   coalesce((SELECT pg_get_expr(r.prqual, r.prrelid) FROM pg_publication_rel r, p WHERE r.prpubid = p.oid AND r.prrelid = c.oid AND NOT p.puballtables), '')`
 )
 
-// member looks up a table by its OID. One that does not exist is pgx.ErrNoRows.
-func member(ctx context.Context, conn *pgx.Conn, publication string, oid uint32) (membership, error) {
-	version, err := serverVersion(ctx, conn)
-	if err != nil {
-		return membership{}, err
-	}
+// memberQuestion asks a server of a version for a table, by its OID.
+func memberQuestion(version int, publication string, oid uint32) question {
 	sql := fmt.Sprintf(memberSQL, bySchemaSQL, listSQL)
 	if version < 150000 {
 		sql = fmt.Sprintf(memberSQL, "", "NULL::text[], ''")
 	}
+	return ask(sql, publication, strconv.FormatUint(uint64(oid), 10))
+}
+
+// memberIn reads the answer. A table that does not exist is pgx.ErrNoRows.
+func memberIn(found answer, oid uint32) (membership, error) {
 	m := membership{Table: decoder.Table{OID: oid}}
-	err = conn.QueryRow(ctx, sql, publication, oid).Scan(&m.Table.Schema, &m.Table.Name, &m.Kind, &m.Published, &m.Columns, &m.RowFilter)
+	err := found.scan(&m.Table.Schema, &m.Table.Name, &m.Kind, &m.Published, &m.Columns, &m.RowFilter)
 	return m, err
 }

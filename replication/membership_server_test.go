@@ -56,13 +56,17 @@ CREATE TABLE lone_root (a int, b int) PARTITION BY LIST (a)`)
 	if len(tables) != 8 {
 		t.Fatalf("got %d tables", len(tables))
 	}
+	version, err := serverVersion(t.Context(), o.conn)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, publication := range publications {
 		pub, err := ShowPublication(t.Context(), o.conn, publication)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for oid, name := range tables {
-			m, err := member(t.Context(), o.conn, publication, oid)
+			m, err := memberIn(memberQuestion(version, publication, oid).on(t.Context(), o.conn), oid)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -28,45 +28,70 @@ const (
 //
 // It waits without limit while another connection holds the slot, unless
 // Config.NoWait makes that ErrBusy. The caller closes the stream.
-func OpenStream(ctx context.Context, cfg Config, srv Server, pool *decoder.Pool) (*Stream, error) {
-	log := cfg.log()
-	conn, err := cfg.connectReplication(ctx, srv.endpoint, srv.WALSenderTimeout, func(_ *pgconn.PgConn, n *pgconn.Notice) {
-		log.Warn("notice from the server", "slot", cfg.Slot, "code", n.Code, "message", n.Message, "detail", n.Detail)
-	})
+func OpenStream(ctx context.Context, cfg Config, srv *Server, pool *decoder.Pool) (*Stream, error) {
+	conn, err := srv.takeWalsender(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
 	position, err := start(ctx, cfg, srv, conn)
 	if err != nil {
-		closeQuietly(conn.PgConn)
-		// After a command that was given up, the library goes on to wait for
-		// its end in the background, and the server might give us the slot.
-		conn.Conn().Close()
+		conn.giveUp()
 		return nil, err
 	}
-	s := newStream(cfg, srv, newReader(conn), position, pool)
+	s := newStream(cfg, *srv, newReader(conn), position, pool)
 	s.pid, s.endpoint = conn.PID(), conn.dialer.reached
-	log.Debug("replication connection", "slot", cfg.Slot, "walsender_pid", s.pid, "address", s.endpoint.address,
+	cfg.log().Debug("replication connection", "slot", cfg.Slot, "walsender_pid", s.pid, "address", s.endpoint.address,
 		"receive_buffer_bytes", conn.dialer.granted, "status_interval", s.reporter.interval)
 	return s, nil
 }
 
-// start begins to stream, as soon as the slot is free, and returns where the
-// slot stood. Nothing but a crash of the server, which ends this connection
-// too, moves a slot back, so what it returns is never ahead of the slot.
-func start(ctx context.Context, cfg Config, srv Server, conn *replicationConn) (pglogrepl.LSN, error) {
+// takeWalsender returns the replication connection that Preflight has made, or a
+// new one to the same server.
+func (s *Server) takeWalsender(ctx context.Context, cfg Config) (*replicationConn, error) {
+	if conn := s.walsender; conn != nil {
+		s.walsender = nil
+		return conn, nil
+	}
+	conn, err := cfg.connectReplication(ctx, s.endpoint, s.WALSenderTimeout)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.recognise(ctx, cfg, conn); err != nil {
+		conn.giveUp()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// recognise checks that conn leads to the server itself.
+func (s *Server) recognise(ctx context.Context, cfg Config, conn *replicationConn) error {
 	var system pglogrepl.IdentifySystemResult
 	err := cfg.answered(ctx, func(ctx context.Context) (err error) {
 		system, err = pglogrepl.IdentifySystem(ctx, conn.PgConn)
 		return err
 	})
 	if err != nil {
-		return 0, fmt.Errorf("identify the server: %w", err)
+		return fmt.Errorf("identify the server: %w", err)
 	}
-	if system.SystemID != srv.SystemID {
-		return 0, fmt.Errorf("the server at %s is another one than a moment ago (system identifier %s, was %s)",
-			conn.dialer.reached.address, system.SystemID, srv.SystemID)
+	if system.SystemID != s.SystemID {
+		return fmt.Errorf("the server at %s is another one than a moment ago (system identifier %s, was %s)",
+			conn.dialer.reached.address, system.SystemID, s.SystemID)
 	}
+	return nil
+}
+
+// giveUp closes a connection on which a command may be under way: the library
+// goes on to wait for its end in the background, and the server might give us
+// the slot.
+func (rc *replicationConn) giveUp() {
+	closeQuietly(rc.PgConn)
+	rc.Conn().Close()
+}
+
+// start begins to stream, as soon as the slot is free, and returns where the
+// slot stood. Nothing but a crash of the server, which ends this connection
+// too, moves a slot back, so what it returns is never ahead of the slot.
+func start(ctx context.Context, cfg Config, srv *Server, conn *replicationConn) (pglogrepl.LSN, error) {
 	wait := waiter{cfg: cfg}
 	for {
 		slot, err := lookAt(ctx, cfg, conn)
@@ -86,6 +111,8 @@ func start(ctx context.Context, cfg Config, srv Server, conn *replicationConn) (
 				return 0, err
 			}
 		}
+		// The slot may come free after days. A guard is opened then.
+		srv.leaveQuestions()
 		if err := wait.busy(ctx, slot); err != nil {
 			return 0, err
 		}

@@ -100,7 +100,7 @@ ALTER PUBLICATION outbox ADD TABLE p; ALTER PUBLICATION outbox SET (publish_via_
 		t.Run(tt.name, func(t *testing.T) {
 			o := newOutbox(t, pg)
 			tt.prepare(o)
-			srv, err := Preflight(t.Context(), o.cfg)
+			srv, err := o.preflight()
 			if !errors.Is(err, tt.want) {
 				t.Fatalf("got %v, want %v", err, tt.want)
 			}
@@ -124,7 +124,7 @@ func TestPreflightKnowsColumnListsAndRowFilters(t *testing.T) {
 	}
 	o := newOutbox(t, pg)
 	o.exec(`ALTER PUBLICATION outbox SET TABLE outbox_events (id, aggregate_type, aggregate_id, event_type, payload) WHERE (event_type <> 'Draft')`)
-	srv, err := Preflight(t.Context(), o.cfg)
+	srv, err := o.preflight()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestPreflightKnowsColumnListsAndRowFilters(t *testing.T) {
 		}
 	}
 	o.exec(`ALTER PUBLICATION outbox SET TABLE outbox_events (id, aggregate_type, aggregate_id, event_type)`)
-	if _, err := Preflight(t.Context(), o.cfg); !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), "leaves out column payload") {
+	if _, err := o.preflight(); !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), "leaves out column payload") {
 		t.Errorf("got %v, want ErrSetup", err)
 	}
 }
@@ -143,7 +143,7 @@ func TestPreflightKnowsColumnListsAndRowFilters(t *testing.T) {
 func TestPreflightWantsLogicalWAL(t *testing.T) {
 	pg := harness.NewPostgres(t, harness.PostgresConfig{Settings: map[string]string{"wal_level": "replica"}})
 	o := newDatabase(t, pg)
-	if _, err := Preflight(t.Context(), o.cfg); !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), "ALTER SYSTEM SET wal_level = logical") {
+	if _, err := o.preflight(); !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), "ALTER SYSTEM SET wal_level = logical") {
 		t.Errorf("got %v, want ErrSetup with the remedy", err)
 	}
 }
@@ -153,7 +153,7 @@ func TestPreflightNamesWhoHasTheWalsenders(t *testing.T) {
 	o := newOutbox(t, pg)
 	o.cfg.ApplicationName = "the-other"
 	o.open()
-	if _, err := Preflight(t.Context(), o.cfg); !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "max_wal_senders = 1: the-other (pid ") {
+	if _, err := o.preflight(); !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "max_wal_senders = 1: the-other (pid ") {
 		t.Errorf("got %v, want the limit and the holder", err)
 	}
 }
@@ -168,7 +168,7 @@ func TestALostSlotIsAGap(t *testing.T) {
 		o.exec("CREATE TABLE IF NOT EXISTS noise (x text); INSERT INTO noise VALUES ('x')")
 	}
 	o.exec("CHECKPOINT")
-	if _, err := Preflight(t.Context(), o.cfg); !errors.Is(err, ErrGap) || !strings.Contains(err.Error(), "is lost") {
+	if _, err := o.preflight(); !errors.Is(err, ErrGap) || !strings.Contains(err.Error(), "is lost") {
 		t.Errorf("got %v, want ErrGap", err)
 	}
 }

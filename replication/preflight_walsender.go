@@ -8,52 +8,61 @@ import (
 	"github.com/jackc/pglogrepl"
 )
 
-// replication tries a replication connection: attributes of the role do not
-// tell the truth on every service.
-func (p *preflight) replication(ctx context.Context) error {
-	conn, err := p.walsender(ctx)
-	if err != nil {
-		return err
+// attempted is what came of an attempt to open a replication connection.
+type attempted struct {
+	conn *replicationConn
+	err  error
+}
+
+func (p *preflight) attempt(ctx context.Context) attempted {
+	conn, err := p.cfg.connectReplication(ctx, p.srv.endpoint, p.srv.WALSenderTimeout)
+	return attempted{conn, err}
+}
+
+// replication makes sure of a replication connection: attributes of the role do
+// not tell the truth on every service. waited says that there was none to be had
+// for a while.
+func (p *preflight) replication(ctx context.Context, made attempted) (waited bool, err error) {
+	waited, made = p.walsender(ctx, made)
+	if made.err != nil {
+		return waited, made.err
 	}
-	defer conn.leave()
-	system, err := pglogrepl.IdentifySystem(ctx, conn.PgConn)
+	p.srv.walsender = made.conn
+	system, err := pglogrepl.IdentifySystem(ctx, made.conn.PgConn)
 	if isCode(err, "42601") {
 		// A pooler that ignores what was asked for at the start, and a server
 		// behind it that takes the command for SQL.
-		return poolerFault(p.srv.endpoint.address).because(err)
+		return waited, poolerFault(p.srv.endpoint.address).because(err)
 	}
 	if err != nil {
-		return fmt.Errorf("identify the server: %w", err)
+		return waited, fmt.Errorf("identify the server: %w", err)
 	}
 	p.srv.SystemID, p.srv.Timeline, p.srv.WALEnd = system.SystemID, system.Timeline, system.XLogPos
-	return nil
+	return waited, nil
 }
 
-// walsender opens a replication connection. A caller that wants to be told what
-// holds it up (Config.HeldBack) waits while the server has none to give: that is
-// the doing of others, and can last.
-func (p *preflight) walsender(ctx context.Context) (*replicationConn, error) {
+// walsender goes on trying if the server had no walsender to give. A caller that
+// wants to be told what holds it up (Config.HeldBack) waits: that is the doing of
+// others, and can last.
+func (p *preflight) walsender(ctx context.Context, made attempted) (waited bool, last attempted) {
 	var waiting *Fault
-	for {
-		conn, err := p.cfg.connectReplication(ctx, p.srv.endpoint, p.srv.WALSenderTimeout, nil)
-		if !isCode(err, "53300") {
-			if waiting != nil {
-				p.cfg.HeldBack("")
-			}
-			return conn, err
-		}
+	for ; isCode(made.err, "53300"); made = p.attempt(ctx) {
 		if waiting == nil {
-			waiting = p.noWalsender(ctx, err)
+			waiting = p.noWalsender(ctx, made.err)
 			if p.cfg.HeldBack == nil {
-				return nil, waiting
+				return false, attempted{err: waiting}
 			}
 			p.cfg.HeldBack(waiting.Message)
 			p.cfg.log().Warn("waiting for a walsender", "slot", p.cfg.Slot, "reason", waiting.Message)
 		}
 		if err := p.awaitWalsender(ctx, waiting); err != nil {
-			return nil, err
+			return true, attempted{err: err}
 		}
 	}
+	if waiting != nil {
+		p.cfg.HeldBack("")
+	}
+	return waiting != nil, made
 }
 
 // noWalsender says who has the walsenders.

@@ -50,9 +50,16 @@ func errNoPublication(name string) *Fault {
 // publicationOf returns the state of a publication but for its tables. One that
 // does not exist is a fault of kind ErrSetup.
 func publicationOf(ctx context.Context, conn *pgx.Conn, name string) (Publication, error) {
+	return publicationIn(ask(publicationSQL, name).on(ctx, conn), name)
+}
+
+const publicationSQL = `SELECT pg_get_userbyid(pubowner), puballtables, pubinsert, pubupdate, pubdelete, pubtruncate, pubviaroot
+FROM pg_publication WHERE pubname = $1`
+
+// publicationIn reads the answer to publicationSQL.
+func publicationIn(found answer, name string) (Publication, error) {
 	p := Publication{Name: name, Tables: []PublishedTable{}}
-	err := conn.QueryRow(ctx, `SELECT pg_get_userbyid(pubowner), puballtables, pubinsert, pubupdate, pubdelete, pubtruncate, pubviaroot
-FROM pg_publication WHERE pubname = $1`, name).Scan(&p.Owner, &p.AllTables, &p.Insert, &p.Update, &p.Delete, &p.Truncate, &p.ViaRoot)
+	err := found.scan(&p.Owner, &p.AllTables, &p.Insert, &p.Update, &p.Delete, &p.Truncate, &p.ViaRoot)
 	if err == pgx.ErrNoRows {
 		return Publication{}, errNoPublication(name)
 	}

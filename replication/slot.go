@@ -64,18 +64,24 @@ func errNoSlot(name string) error {
 // ShowSlot returns the state of a slot. A slot that does not exist is a fault
 // of kind ErrGap.
 func ShowSlot(ctx context.Context, conn *pgx.Conn, name string) (Slot, error) {
-	slots, err := querySlots(ctx, conn, slotColumns+" WHERE s.slot_name = $1", name)
-	if err != nil {
-		return Slot{}, fmt.Errorf("read slot %q: %w", name, explain(ctx, conn, err))
-	}
-	if len(slots) == 0 {
-		return Slot{}, errNoSlot(name)
-	}
-	return slots[0], nil
+	return slotIn(ctx, conn, slotQuestion(name).on(ctx, conn), name)
 }
 
-func querySlots(ctx context.Context, conn *pgx.Conn, sql string, args ...any) ([]Slot, error) {
-	rows, err := conn.Query(ctx, sql, args...)
+func slotQuestion(name string) question { return ask(slotColumns+" WHERE s.slot_name = $1", name) }
+
+// slotIn reads the answer to slotQuestion on conn.
+func slotIn(ctx context.Context, conn *pgx.Conn, found answer, name string) (Slot, error) {
+	switch {
+	case found.result.Err != nil:
+		return Slot{}, fmt.Errorf("read slot %q: %w", name, explain(ctx, conn, found.result.Err))
+	case len(found.result.Rows) == 0:
+		return Slot{}, errNoSlot(name)
+	}
+	return scanSlot(found.result.Rows[0])
+}
+
+func querySlots(ctx context.Context, conn *pgx.Conn, sql string) ([]Slot, error) {
+	rows, err := conn.Query(ctx, sql)
 	if err != nil {
 		return nil, err
 	}

@@ -218,6 +218,6 @@ func (w *walsender) config() Config {
 	return Config{DSN: dsn, Slot: "orders", Publication: "it's"}
 }
 
-func (w *walsender) server() Server {
-	return Server{SystemID: w.systemID, Tables: nil, Slot: goodSlot()}
+func (w *walsender) server() *Server {
+	return &Server{SystemID: w.systemID, Tables: nil, Slot: goodSlot()}
 }

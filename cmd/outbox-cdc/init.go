@@ -103,10 +103,14 @@ func (in *initialization) check(ctx context.Context) error {
 		in.note("everything is in place, but could not be checked as run does: " + oneLine(err.Error()))
 		return nil
 	}
+	if err != nil {
+		return err
+	}
+	defer server.Close()
 	for _, warning := range server.Warnings {
 		in.note(warning)
 	}
-	return err
+	return nil
 }
 
 // step tells what became of one thing.

@@ -53,12 +53,12 @@ func (r *relay) session(ctx context.Context, up func()) error {
 		up()
 	}
 	source.Watch, source.HeldBack = r.health.sawSlot, r.health.isHeldBack
-	srv, err := r.preflight(ctx, source)
+	srv, err := r.look(ctx, source)
 	if err != nil {
 		return err
 	}
-	r.health.sawSlot(srv.Slot)
-	if err := r.connect(ctx); err != nil {
+	defer srv.Close()
+	if err := r.check(ctx, srv); err != nil {
 		return err
 	}
 	for _, warning := range srv.Warnings {
@@ -83,13 +83,43 @@ func (r *relay) session(ctx context.Context, up func()) error {
 	return s.run(ctx)
 }
 
+// look looks at PostgreSQL, and the first time reaches for Kafka meanwhile. What
+// is wrong with PostgreSQL is told first, and at once.
+func (r *relay) look(ctx context.Context, source replication.Config) (*replication.Server, error) {
+	if r.connected {
+		return r.preflight(ctx, source)
+	}
+	reaching, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	reached := make(chan error, 1)
+	go func() {
+		defer r.crash()
+		reached <- r.publisher.Reach(reaching)
+	}()
+	srv, err := r.preflight(ctx, source)
+	if err != nil {
+		giveUp()
+		<-reached
+		return nil, err
+	}
+	if err := <-reached; err != nil {
+		srv.Close()
+		return nil, err
+	}
+	return srv, nil
+}
+
 // preflight looks whether everything is right. A server that says nothing must
 // not hold up the next attempt for ever: another host of the DSN may answer.
-func (r *relay) preflight(ctx context.Context, source replication.Config) (replication.Server, error) {
+func (r *relay) preflight(ctx context.Context, source replication.Config) (*replication.Server, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, preflightTimeout, errTooLate)
 	defer cancel()
 	srv, err := replication.Preflight(ctx, source)
-	return srv, r.unanswered(ctx, err)
+	if err != nil {
+		return nil, r.unanswered(ctx, err)
+	}
+	r.health.sawSlot(srv.Slot)
+	return srv, nil
 }
 
 // unansweredError is a server that said nothing until we lost patience.
@@ -118,17 +148,19 @@ func (r *relay) unanswered(ctx context.Context, err error) error {
 	return &unansweredError{where: where, cause: err}
 }
 
-// connect does once, before the slot is touched, what does not belong to any
+// check does once, before the slot is touched, what does not belong to any
 // session: while Kafka is down another process may have the slot.
-func (r *relay) connect(ctx context.Context) error {
+func (r *relay) check(ctx context.Context, srv *replication.Server) error {
 	if r.connected {
 		return nil
 	}
-	if err := r.publisher.Connect(ctx); err != nil {
+	if err := r.publisher.CheckTopics(ctx); err != nil {
 		return err
 	}
 	if r.letters != nil {
-		if err := r.letters.Check(ctx); err != nil {
+		ctx, cancel := context.WithTimeoutCause(ctx, preflightTimeout, errTooLate)
+		defer cancel()
+		if err := srv.Ask(ctx, r.letters.Check); err != nil {
 			return r.unanswered(ctx, err)
 		}
 	}
@@ -138,12 +170,9 @@ func (r *relay) connect(ctx context.Context) error {
 
 // begin judges the record of the slot, now that nobody else can move it, and
 // before this session sends or confirms anything.
-func (r *relay) begin(ctx context.Context, srv replication.Server, stream *replication.Stream, guard *replication.Guard) (*session, error) {
-	position, err := guard.Confirmed(ctx)
-	if err != nil {
-		return nil, err
-	}
-	record, err := r.record(ctx)
+func (r *relay) begin(ctx context.Context, srv *replication.Server, stream *replication.Stream, guard *replication.Guard) (*session, error) {
+	position, _ := guard.Began()
+	record, err := r.record(ctx, guard)
 	if err != nil {
 		return nil, err
 	}
@@ -175,15 +204,11 @@ func (r *relay) begin(ctx context.Context, srv replication.Server, stream *repli
 }
 
 // record reads the record of the slot; nil if there is none.
-func (r *relay) record(ctx context.Context) (*checkpoint.Record, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, preflightTimeout, errTooLate)
-	defer cancel()
-	conn, err := r.source.Connect(ctx)
-	if err != nil {
-		return nil, r.unanswered(ctx, err)
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	record, err := r.load(ctx, conn)
+func (r *relay) record(ctx context.Context, guard *replication.Guard) (record *checkpoint.Record, err error) {
+	err = guard.Ask(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		record, err = r.load(ctx, conn)
+		return err
+	})
 	return record, r.unanswered(ctx, err)
 }
 

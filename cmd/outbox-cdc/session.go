@@ -30,7 +30,7 @@ const (
 // session is one START_REPLICATION and the goroutines around it.
 type session struct {
 	*relay
-	srv      replication.Server
+	srv      *replication.Server
 	stream   *replication.Stream
 	guard    *replication.Guard
 	recorder *checkpoint.Recorder // nil without gap detection
