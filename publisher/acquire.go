@@ -110,8 +110,9 @@ func newAcquiring(c *cluster, request acquireRequest) *acquiring {
 			failedAt:  time.Now(), // the topic may have been replaced since the last look
 			retry:     a.retry,
 		},
-		origin:        request.origin,
-		eventIDHeader: request.eventIDHeader,
+		origin:         request.origin,
+		eventIDHeader:  request.eventIDHeader,
+		positionHeader: request.positionHeader,
 	}
 	return a
 }

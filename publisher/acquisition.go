@@ -38,9 +38,9 @@ type acquireRequest struct {
 	topic           string
 	topicID         sarama.Uuid
 	partition       int32
-	// origin and eventIDHeader identify our records. Without an origin there is
-	// no look at the tail.
-	origin, eventIDHeader string
+	// origin and the names of the headers identify our records. Without an
+	// origin there is no look at the tail.
+	origin, eventIDHeader, positionHeader string
 	// acknowledged is the last record of ours that the brokers acknowledged to
 	// this process, nil if there is none for this topic id.
 	acknowledged *acknowledged

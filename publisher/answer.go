@@ -115,6 +115,9 @@ func (s *session) refused(p *partition, b *batch, code sarama.KError) {
 	err := refusal(code)
 	b.doubt = b.doubt || inDoubt(err)
 	class := classify(err).class
+	if code == sarama.ErrInvalidTimestamp && s.cfg.Timestamp == TimestampCreatedAt {
+		class = classPoison // the application has made it
+	}
 	if code == sarama.ErrUnknownTopicOrPartition {
 		s.lookUp(p.topic)
 		if time.Since(b.firstAttempt) < unknownTopicGrace {
@@ -192,6 +195,9 @@ func (s *session) tooLarge(p *partition, b *batch, err error) {
 func reasonOf(err sarama.KError) Reason {
 	if err == sarama.ErrMessageSizeTooLarge || err == sarama.ErrMessageSetSizeTooLarge {
 		return ReasonTooLarge
+	}
+	if err == sarama.ErrInvalidTimestamp {
+		return ReasonInvalidTimestamp
 	}
 	return ReasonInvalidRecord
 }

@@ -12,10 +12,10 @@ type arena struct {
 // minArenaBytes is the least that is taken at once.
 const minArenaBytes = 4 << 10
 
-// begin returns an empty slice with room for n bytes, to be appended to and given
+// begin returns an empty slice, which is never nil, with room for n bytes, to be appended to and given
 // back to end.
 func (a *arena) begin(n int) []byte {
-	if cap(a.block)-len(a.block) < n {
+	if a.block == nil || cap(a.block)-len(a.block) < n {
 		a.block = make([]byte, 0, max(n, minArenaBytes, min(2*cap(a.block), maxBlockBytes)))
 	}
 	a.begun = len(a.block)

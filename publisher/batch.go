@@ -42,6 +42,8 @@ type batch struct {
 	numbered bool
 	producer identity
 	sequence int32
+	// stamp gives the records their timestamps, from the first send on.
+	stamp stamp
 	// attempts counts the sends under these numbers; firstAttempt is the time
 	// of the first.
 	attempts     int
@@ -125,6 +127,7 @@ func (b *batch) split() (left, right *batch) {
 	half := len(b.records) / 2
 	left, right = &batch{records: b.records[:half:half], shared: true}, &batch{records: b.records[half:], shared: true}
 	for _, part := range []*batch{left, right} {
+		part.stamp = b.stamp
 		for _, r := range part.records {
 			part.bytes += r.wireBytes()
 		}
@@ -142,9 +145,9 @@ func (b *batch) split() (left, right *batch) {
 
 // newestTimestamp returns the newest record timestamp of the batch.
 func (b *batch) newestTimestamp() time.Time {
-	newest := b.records[0].position.CommitTime
-	for _, r := range b.records {
-		newest = max(newest, r.position.CommitTime)
+	newest := b.stamp.of(&b.records[0])
+	for i := range b.records {
+		newest = max(newest, b.stamp.of(&b.records[i]))
 	}
 	return time.UnixMicro(newest)
 }

@@ -83,6 +83,7 @@ func (p *testPartition) request() acquireRequest {
 		topicID:         p.topicID,
 		origin:          testOrigin,
 		eventIDHeader:   "event_id",
+		positionHeader:  "position",
 		acknowledged:    p.known,
 		plain:           p.plain,
 		stillOurs:       p.ours,

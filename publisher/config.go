@@ -23,6 +23,7 @@ type Config struct {
 	KafkaVersion string // protocol ceiling, such as "2.8.0"
 
 	Routing
+	Form
 	// PositionHeaders adds position and origin to each record. Without them a
 	// restart cannot recognise what a partition already holds.
 	PositionHeaders bool
@@ -96,6 +97,9 @@ func (c Config) Validate() error {
 	if _, err := c.Routing.read(); err != nil {
 		faults = append(faults, err)
 	}
+	if _, err := c.Form.read(); err != nil {
+		faults = append(faults, err)
+	}
 	if _, ok := codecs()[c.Compression]; !ok {
 		fault("--compression must be none, gzip, snappy, lz4 or zstd, got %q", c.Compression)
 	}
@@ -112,14 +116,15 @@ func (c Config) Validate() error {
 	return errors.Join(append(faults, c.Security.Validate())...)
 }
 
-// Needed returns the columns that every table has to have beside the fields of
-// an event. The configuration must be valid.
-func (c Config) Needed() []decoder.Needed {
+// Needed returns the columns that a table has to have beside the fields of an
+// event. The configuration must be valid.
+func (c Config) Needed(m decoder.Mapping) []decoder.Needed {
 	r, err := c.Routing.read()
-	if err != nil {
+	f, err2 := c.Form.read()
+	if err != nil || err2 != nil {
 		return nil
 	}
-	return r.needed()
+	return append(r.needed(), f.needed(m)...)
 }
 
 func isPort(text string) bool {

@@ -74,12 +74,15 @@ func (s *session) ship(p *partition, b *batch) shipment {
 	if b.attempts == 0 {
 		b.firstAttempt = time.Now()
 	}
+	if b.stamp.sent == 0 {
+		b.stamp = stamp{how: s.cfg.Timestamp, sent: b.firstAttempt.UnixMicro()}
+	}
 	b.attempts++
 	b.reading++
 	p.busy = true
 	sh := shipment{
 		partition: p, batch: b, generation: p.generation,
-		topic: p.topic.name, id: p.id, producer: b.producer, sequence: b.sequence, records: b.records, bytes: b.bytes,
+		topic: p.topic.name, id: p.id, producer: b.producer, sequence: b.sequence, records: b.records, bytes: b.bytes, stamp: b.stamp,
 	}
 	if s.cfg.PositionHeaders {
 		sh.origin = p.topic.origin

@@ -66,9 +66,9 @@ func (e *encoder) appendBatch(b []byte, sh *shipment) ([]byte, error) {
 // writeHead fills in what is in front of the records. Offset and leader epoch
 // stay 0: the broker sets them.
 func (e *encoder) writeHead(b []byte, sh *shipment, codec sarama.CompressionCodec) {
-	first, newest := milliseconds(sh.records[0].position.CommitTime), int64(0)
+	first, newest := milliseconds(sh.stamp.of(&sh.records[0])), int64(0)
 	for i := range sh.records {
-		newest = max(newest, milliseconds(sh.records[i].position.CommitTime))
+		newest = max(newest, milliseconds(sh.stamp.of(&sh.records[i])))
 	}
 	binary.BigEndian.PutUint32(b[batchLengthAt:], uint32(len(b)-batchLengthAt-4))
 	b[batchMagicAt] = batchMagic
@@ -85,26 +85,28 @@ func (e *encoder) writeHead(b []byte, sh *shipment, codec sarama.CompressionCode
 }
 
 func (e *encoder) appendRecords(b []byte, sh *shipment, codec sarama.CompressionCodec) ([]byte, error) {
-	base := milliseconds(sh.records[0].position.CommitTime)
+	base := milliseconds(sh.stamp.of(&sh.records[0]))
 	e.headers.origin = sh.origin
 	if codec == sarama.CompressionNone {
 		for i := range sh.records {
-			b = e.appendRecord(b, &sh.records[i], int64(i), base)
+			b = e.appendRecord(b, sh, i, base)
 		}
 		return b, nil
 	}
 	e.plain = e.plain[:0]
 	for i := range sh.records {
-		e.plain = e.appendRecord(e.plain, &sh.records[i], int64(i), base)
+		e.plain = e.appendRecord(e.plain, sh, i, base)
 	}
 	return e.compress.append(b, e.plain, codec)
 }
 
-// appendRecord appends the record with an index in its batch.
-func (e *encoder) appendRecord(b []byte, r *record, index, base int64) []byte {
+// appendRecord appends record i of a shipment. Its timestamp is written as the
+// difference to base.
+func (e *encoder) appendRecord(b []byte, sh *shipment, i int, base int64) []byte {
+	r, index := &sh.records[i], int64(i)
 	headers := e.headers.of(r)
-	key, value := e.headers.key(), e.headers.get(&e.headers.plan.payload)
-	age := milliseconds(r.position.CommitTime) - base
+	key, value := e.headers.key(), e.headers.value(r)
+	age := milliseconds(sh.stamp.of(r)) - base
 
 	size := 1 + varintBytes(age) + varintBytes(index) + fieldBytes(key) + fieldBytes(value) + varintBytes(int64(len(headers)))
 	for i := range headers {

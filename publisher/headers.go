@@ -1,22 +1,14 @@
 package publisher
 
-import "github.com/IBM/sarama"
+import (
+	"bytes"
+	"slices"
 
-// Record headers of the plain profile.
-const (
-	eventIDHeader       = "event_id"
-	eventTypeHeader     = "event_type"
-	aggregateTypeHeader = "aggregate_type"
-	aggregateIDHeader   = "aggregate_id"
-	contentTypeHeader   = "content-type"
+	"github.com/IBM/sarama"
 )
 
-// headerNames are the names as they go on the wire. They are shared by all
-// records.
-var headerNames = struct{ eventID, eventType, aggregateType, aggregateID, contentType, position, origin []byte }{
-	[]byte(eventIDHeader), []byte(eventTypeHeader), []byte(aggregateTypeHeader), []byte(aggregateIDHeader), []byte(contentTypeHeader),
-	[]byte(positionHeader), []byte(originHeader),
-}
+// maxHeaderName is how long the name of a header may be, in bytes.
+const maxHeaderName = 255
 
 // headerWriter makes the headers of one record after the other, in memory that
 // it keeps.
@@ -25,6 +17,14 @@ type headerWriter struct {
 	// origin is nil if the records are not to be recognised again.
 	origin  []byte
 	headers []sarama.RecordHeader
+	leftOut leftOut
+}
+
+// leftOut counts the headers of the application that were left out.
+type leftOut struct {
+	reserved int // the name is ours
+	unnamed  int // the name is no name for a header
+	untraced int // a traceparent that is none, or a tracestate without one
 }
 
 // positionBytes is room for the text of a position.
@@ -37,26 +37,76 @@ func (w *headerWriter) of(r *record) []sarama.RecordHeader {
 	w.headers = w.headers[:0]
 	w.made.reset()
 	w.read(r.row)
-	w.add(headerNames.eventID, w.id)
-	w.add(headerNames.eventType, w.get(&w.plan.eventType))
-	w.add(headerNames.aggregateType, w.get(&w.plan.aggregateType))
-	w.add(headerNames.aggregateID, w.aggregateID)
-	if !w.null(&w.plan.payload) {
-		w.add(headerNames.contentType, w.plan.contentType)
-	}
-	if w.origin != nil {
-		w.add(headerNames.position, w.made.end(r.position.Append(w.made.begin(positionBytes))))
-		w.add(headerNames.origin, w.origin)
+	for i := range w.plan.headers {
+		w.write(&w.plan.headers[i], r)
 	}
 	if metadata := w.get(&w.plan.metadata); metadata != nil {
-		// judge has seen that it is an object.
-		for m := (members{rest: metadata, made: &w.made}); m.next(); {
-			if !reserved(m.name) {
-				w.add(m.name, m.value)
-			}
+		w.spread(metadata)
+	}
+	w.trace()
+	return w.headers
+}
+
+func (w *headerWriter) write(h *header, r *record) {
+	switch h.kind {
+	case headerSource:
+		w.add(h.name, w.get(&h.source))
+	case headerID:
+		w.add(h.name, w.id)
+	case headerAggregateID:
+		w.add(h.name, w.aggregateID)
+	case headerContentType:
+		if !w.null(&w.plan.payload) {
+			w.add(h.name, w.plan.contentType)
+		}
+	case headerTime:
+		w.add(h.name, w.made.end(appendTime(w.made.begin(timeBytes), eventTime(r))))
+	case headerPosition:
+		if w.origin != nil {
+			w.add(h.name, w.made.end(r.position.Append(w.made.begin(positionBytes))))
+		}
+	case headerOrigin:
+		w.add(h.name, w.origin)
+	}
+}
+
+// spread makes headers of the members of metadata; judge has seen that it is an
+// object. Values go out as they are: Kafka takes any bytes.
+func (w *headerWriter) spread(metadata []byte) {
+	for m := (members{rest: metadata, made: &w.made}); m.next(); {
+		switch {
+		case !validHeader(m.name):
+			w.leftOut.unnamed++
+		case w.plans.form.reserved[string(m.name)]:
+			w.leftOut.reserved++
+		default:
+			w.add(m.name, m.value)
 		}
 	}
-	return w.headers
+}
+
+// trace leaves out a traceparent that is none, and with it the tracestate, which
+// says nothing by itself (W3C Trace Context, section 3.3).
+func (w *headerWriter) trace() {
+	traced := false
+	state := false
+	w.headers = slices.DeleteFunc(w.headers, func(h sarama.RecordHeader) bool {
+		switch string(h.Key) {
+		case "traceparent":
+			if !validTraceparent(h.Value) {
+				w.leftOut.untraced++
+				return true
+			}
+			traced = true
+		case "tracestate":
+			state = true
+		}
+		return false
+	})
+	if state && !traced {
+		w.leftOut.untraced++
+		w.headers = slices.DeleteFunc(w.headers, func(h sarama.RecordHeader) bool { return string(h.Key) == "tracestate" })
+	}
 }
 
 // add adds a header, unless the value is NULL.
@@ -66,12 +116,35 @@ func (w *headerWriter) add(name, value []byte) {
 	}
 }
 
-// reserved reports whether a header's name is ours. The application's of that
-// name is left out.
-func reserved(name []byte) bool {
-	switch string(name) {
-	case eventIDHeader, eventTypeHeader, aggregateTypeHeader, aggregateIDHeader, contentTypeHeader, positionHeader, originHeader:
-		return true
+// validHeader reports whether a header may have a name.
+func validHeader(name []byte) bool {
+	return len(name) > 0 && len(name) <= maxHeaderName && bytes.IndexFunc(name, func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 }) < 0
+}
+
+// validTraceparent reports whether a text is a traceparent (W3C Trace Context,
+// section 3.2): version, trace id, parent id and flags in lower-case hex digits.
+// Versions behind 00 may add to it.
+func validTraceparent(text []byte) bool {
+	const length = len("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	if len(text) < length || text[2] != '-' || text[35] != '-' || text[52] != '-' {
+		return false
 	}
-	return false
+	version := text[:2]
+	if string(version) == "00" && len(text) > length || len(text) > length && text[length] != '-' || string(version) == "ff" {
+		return false
+	}
+	return lowerHex(version) && lowerHex(text[3:35]) && lowerHex(text[36:52]) && lowerHex(text[53:length]) && notZero(text[3:35]) && notZero(text[36:52])
+}
+
+func lowerHex(text []byte) bool {
+	for _, c := range text {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+func notZero(text []byte) bool {
+	return bytes.IndexFunc(text, func(r rune) bool { return r != '0' }) >= 0
 }

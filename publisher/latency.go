@@ -1,6 +1,7 @@
 package publisher
 
 import (
+	"bytes"
 	"time"
 
 	"github.com/outbox-cdc/outbox-cdc/decoder"
@@ -26,9 +27,17 @@ func createdAt(r *record) int64 {
 // 2006-01-02 15:04:05.999999+00, to microseconds since 1970. Those out of its
 // range (infinity, before Christ, beyond the year 9999) are none.
 func parseTimestamp(text []byte) (int64, bool) {
-	const shortest = "2006-01-02 15:04:05+00"
+	clock, ok := bytes.CutSuffix(text, []byte("+00"))
+	if !ok {
+		return 0, false
+	}
+	return parseClock(clock)
+}
+
+// parseClock is parseTimestamp for a time without a zone, which is taken for UTC.
+func parseClock(text []byte) (int64, bool) {
 	const date = len("2006-01-02 15:04:05")
-	if len(text) < len(shortest) || string(text[len(text)-3:]) != "+00" {
+	if len(text) < date {
 		return 0, false
 	}
 	var part [6]int
@@ -42,7 +51,7 @@ func parseTimestamp(text []byte) (int64, bool) {
 		part[i], at = n, at+1
 	}
 	micros := 0
-	if fraction := text[date : len(text)-3]; len(fraction) > 0 {
+	if fraction := text[date:]; len(fraction) > 0 {
 		n, ok := digits(fraction[1:])
 		if !ok || fraction[0] != '.' || len(fraction) < 2 || len(fraction) > 7 {
 			return 0, false

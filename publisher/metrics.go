@@ -20,6 +20,7 @@ type Metrics struct {
 	filtered     prometheus.Counter
 	failed       prometheus.Counter
 	deadLetters  *prometheus.CounterVec
+	headersLess  *prometheus.CounterVec
 	errors       *prometheus.CounterVec
 	acquisitions *prometheus.CounterVec
 	latency      prometheus.Histogram
@@ -58,6 +59,9 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		deadLetters: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "outbox_cdc_events_dead_lettered_total", Help: "Events set aside as dead letters, by reason.",
 		}, []string{"reason"}),
+		headersLess: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "outbox_cdc_headers_left_out_total", Help: "Headers of the application that were left out of records, each time they are sent, by reason.",
+		}, []string{"reason"}),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "outbox_cdc_publish_errors_total", Help: "Batches that were not acknowledged, by class of the error.",
 		}, []string{"class"}),
@@ -76,7 +80,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Name: "outbox_cdc_confirmed_lsn", Help: "Position in the write-ahead log up to which everything is acknowledged.",
 		}),
 	}
-	r.MustRegister(m.pending, m.failed, m.inFlight, m.held, m.received, m.published, m.recognised, m.filtered, m.deadLetters, m.errors, m.acquisitions,
+	r.MustRegister(m.pending, m.failed, m.inFlight, m.held, m.received, m.published, m.recognised, m.filtered, m.headersLess, m.deadLetters, m.errors, m.acquisitions,
 		m.latency, m.commitToAck, m.confirmed)
 	return m
 }
@@ -90,6 +94,17 @@ func (m *Metrics) acknowledged(records []record, at time.Time) {
 		m.latency.Observe(float64(now-createdAt(r)) / 1e6)
 	}
 	m.published.Add(float64(len(records)))
+}
+
+// leftOut counts headers that were left out, and forgets them.
+func (m *Metrics) leftOut(l *leftOut) {
+	if *l == (leftOut{}) {
+		return
+	}
+	m.headersLess.WithLabelValues("reserved").Add(float64(l.reserved))
+	m.headersLess.WithLabelValues("invalid_name").Add(float64(l.unnamed))
+	m.headersLess.WithLabelValues("invalid_trace").Add(float64(l.untraced))
+	*l = leftOut{}
 }
 
 // setAside counts a dead letter.

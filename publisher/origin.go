@@ -18,6 +18,10 @@ const routingVersion = "1"
 func originOf(cfg Config, r routing, in Session) string {
 	parts := []string{routingVersion, in.SystemID, in.Slot, in.Stream, cfg.Topic, string(cfg.Key), string(cfg.PartitionBy)}
 	parts = append(parts, cfg.Routing.origin()...)
+	if cfg.Headers != HeadersPlain {
+		// Records are recognised by headers of other names.
+		parts = append(parts, "headers "+string(cfg.Headers))
+	}
 	var tables []string
 	for _, table := range in.Tables {
 		m := table.Mapping

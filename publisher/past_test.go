@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -26,6 +27,7 @@ type past struct {
 	brokers []string
 	topic   string
 	admin   *kadm.Client
+	headers Profile
 }
 
 func newPast(t *testing.T, partitions int32) past {
@@ -42,14 +44,28 @@ func pastOn(t *testing.T, brokers []string, topic string) past {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	p := past{history: manyOrders(40, 4), t: t, brokers: brokers, topic: topic, admin: kadm.NewClient(client)}
+	p := past{history: manyOrders(40, 4), t: t, brokers: brokers, topic: topic, admin: kadm.NewClient(client), headers: HeadersPlain}
 	p.publishUnconfirmed()
 	return p
 }
 
+// Records are recognised under the names of every profile, and not under those of
+// another.
+func TestProfilesBehindACrash(t *testing.T) {
+	for _, profile := range []Profile{HeadersDebezium, HeadersCloudEvents} {
+		t.Run(string(profile), func(t *testing.T) {
+			p := newPast(t, 2)
+			p.headers = profile
+			p.publishUnconfirmed() // all of it again
+			p.goOn()
+			p.wantTwice(p.events())
+		})
+	}
+}
+
 func (p past) config() Config {
 	cfg := testConfig(p.brokers)
-	cfg.Topic = p.topic
+	cfg.Topic, cfg.Headers = p.topic, p.headers
 	return cfg
 }
 
@@ -150,7 +166,7 @@ func (p past) twice() int {
 	for _, records := range p.records() {
 		for _, r := range records {
 			for _, h := range r.Headers {
-				if h.Key == eventIDHeader {
+				if slices.Contains([]string{"event_id", "id", "ce_id"}, h.Key) {
 					times[string(h.Value)]++
 				}
 			}

@@ -22,6 +22,7 @@ type plan struct {
 	topic []piece
 	// key and partition are what the two are made of, if that is a column.
 	key, partition source
+	headers        []header
 	// contentType is the header for the value of a record.
 	contentType []byte
 }
@@ -48,13 +49,14 @@ type piece struct {
 // plans compiles a plan for each relation once. Any goroutine may use it.
 type plans struct {
 	routing routing
+	form    form
 
 	mu       sync.Mutex // guards compiled
 	compiled map[*decoder.Relation]*plan
 }
 
-func newPlans(r routing) *plans {
-	return &plans{routing: r, compiled: make(map[*decoder.Relation]*plan)}
+func newPlans(r routing, f form) *plans {
+	return &plans{routing: r, form: f, compiled: make(map[*decoder.Relation]*plan)}
 }
 
 // of returns the plan for a relation.
@@ -70,7 +72,7 @@ func (ps *plans) of(relation *decoder.Relation) *plan {
 }
 
 func (ps *plans) compile(relation *decoder.Relation) *plan {
-	p := &plan{relation: relation, contentType: contentType(relation)}
+	p := &plan{relation: relation, contentType: contentType(relation, ps.form.envelope)}
 	p.id = p.field(decoder.FieldID)
 	p.aggregateType = p.field(decoder.FieldAggregateType)
 	p.aggregateID = p.field(decoder.FieldAggregateID)
@@ -80,6 +82,7 @@ func (ps *plans) compile(relation *decoder.Relation) *plan {
 	p.topic = p.pieces(ps.routing.template)
 	p.key = p.column(ps.routing.key.column)
 	p.partition = p.column(ps.routing.partition.column)
+	p.headers = p.profile(ps.form)
 	p.selection = relation.Select(p.selected)
 	return p
 }

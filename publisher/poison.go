@@ -20,6 +20,8 @@ const (
 	ReasonNoID             Reason = "null_event_id"
 	ReasonNoAggregateType  Reason = "null_aggregate_type"
 	ReasonNoAggregateID    Reason = "null_aggregate_id"
+	ReasonNoEventType      Reason = "null_event_type"
+	ReasonInvalidTimestamp Reason = "invalid_timestamp"
 	ReasonNoKey            Reason = "null_key"
 	ReasonNoPartition      Reason = "null_partition"
 	ReasonInvalidPartition Reason = "invalid_partition"

@@ -34,14 +34,20 @@ const (
 	contentJSON  = "application/json"
 	contentBytes = "application/octet-stream"
 	contentText  = "text/plain; charset=utf-8"
+	contentXML   = "application/xml"
 )
 
-func contentType(relation *decoder.Relation) []byte {
+func contentType(relation *decoder.Relation, envelope bool) []byte {
+	if envelope {
+		return []byte(contentJSON)
+	}
 	switch relation.FieldType(decoder.FieldPayload) {
 	case pgtype.JSONOID, pgtype.JSONBOID:
 		return []byte(contentJSON)
 	case pgtype.ByteaOID:
 		return []byte(contentBytes)
+	case pgtype.XMLOID:
+		return []byte(contentXML)
 	}
 	return []byte(contentText)
 }

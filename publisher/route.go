@@ -20,7 +20,11 @@ func newRouter(cfg Config, in Session) (*router, error) {
 	if err != nil {
 		return nil, err
 	}
-	plans := newPlans(r)
+	f, err := cfg.Form.read()
+	if err != nil {
+		return nil, err
+	}
+	plans := newPlans(r, f)
 	return &router{plans: plans, routing: r, origin: originOf(cfg, r, in), values: values{plans: plans}}, nil
 }
 
@@ -112,7 +116,7 @@ func (r *router) judge(v *values) *Poison {
 	if metadata := v.get(&v.plan.metadata); metadata != nil && !isObject(metadata, v.plan.isJSON(&v.plan.metadata)) {
 		return poison(ReasonInvalidMetadata, "metadata is not a JSON object")
 	}
-	return nil
+	return v.judgeProfile()
 }
 
 // judgeRouting looks at the columns that key and partition are made of.

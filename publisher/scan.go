@@ -7,7 +7,7 @@ import (
 	"github.com/outbox-cdc/outbox-cdc/decoder"
 )
 
-// The record headers that the scan reads.
+// Record headers of most profiles.
 const (
 	positionHeader = "position"
 	originHeader   = "origin"
@@ -32,8 +32,9 @@ const emptyTries = 15
 // scan looks for the tail of one origin.
 type scan struct {
 	*reader
-	origin        string
-	eventIDHeader string
+	origin string
+	// The names of the headers depend on the profile.
+	eventIDHeader, positionHeader string
 }
 
 // The windows that are read backwards before the marker, in offsets, and the
@@ -174,7 +175,7 @@ func (s *scan) read(e entry) (t *tail, origin string) {
 		switch string(header.Key) {
 		case originHeader:
 			origin = string(header.Value)
-		case positionHeader:
+		case s.positionHeader:
 			position = string(header.Value)
 		case s.eventIDHeader:
 			eventID = string(header.Value)

@@ -51,6 +51,7 @@ type shipment struct {
 	producer identity
 	sequence int32
 	records  []record
+	stamp    stamp
 	bytes    int
 }
 
@@ -125,6 +126,7 @@ func (s *session) produce(sn *sender, conn *connection, req *request) {
 	e := s.encoders.Get().(*encoder)
 	defer s.encoders.Put(e)
 	topics, err := e.encode(req.shipments)
+	s.metrics.leftOut(&e.headers.leftOut)
 	if err != nil {
 		s.report(func() { s.answered(sn, req, outcome{err: err, unsent: true}) })
 		return

@@ -23,6 +23,7 @@ func testConfig(brokers []string) Config {
 	return Config{
 		Brokers: brokers, KafkaVersion: "2.8.0",
 		Routing: Routing{Topic: "outbox.event.{aggregate_type}", Key: KeyEventID, PartitionBy: PartitionByAggregateID}, PositionHeaders: true,
+		Form:        Form{Headers: HeadersPlain, Timestamp: TimestampCommit},
 		Compression: "none", OnPoison: PolicyDeadLetter, OnUnknownTopic: UnknownTopicWait, Fence: FenceAuto,
 		MaxInFlightBytes: 8 << 20, StartTimeout: 5 * time.Second,
 	}
@@ -138,7 +139,7 @@ func TestRecordHasWhatTheMappingSays(t *testing.T) {
 	fake := newFake(t, kfake.SeedTopics(1, testTopic))
 	h := &history{}
 	e := order("e1", "a1")
-	e.metadata = `{"traceparent": "00-1", "n": 1.10, "o": {"x": [1]}, "event_id": "not ours"}`
+	e.metadata = `{"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "n": 1.10, "o": {"x": [1]}, "event_id": "not ours"}`
 	tombstone := order("e2", "a1")
 	tombstone.payload = nil
 	h.commit(e, tombstone)
@@ -155,7 +156,7 @@ func TestRecordHasWhatTheMappingSays(t *testing.T) {
 	want := []string{
 		"event_id=e1", "event_type=OrderPlaced", "aggregate_type=order", "aggregate_id=a1", "content-type=application/json",
 		"position=" + decoder.Position{CommitLSN: tx.commit, CommitTime: tx.at.UnixMicro()}.String(), "origin=" + string(r.originOf(1)),
-		"traceparent=00-1", "n=1.10", `o={"x": [1]}`,
+		"traceparent=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "n=1.10", `o={"x": [1]}`,
 	}
 	if got := headerTexts(records[0]); !slices.Equal(got, want) {
 		t.Errorf("headers:\n got %q\nwant %q", got, want)

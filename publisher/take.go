@@ -98,7 +98,8 @@ func (s *session) acquireRequest(p *partition) acquireRequest {
 		topic:           p.topic.name,
 		topicID:         p.topic.id,
 		partition:       p.id,
-		eventIDHeader:   eventIDHeader,
+		eventIDHeader:   s.cfg.Headers.nameOf(headerID),
+		positionHeader:  s.cfg.Headers.nameOf(headerPosition),
 		plain:           p.plain,
 		stillOurs:       s.proof.renew,
 		fault: func(err error) {

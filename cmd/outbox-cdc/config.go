@@ -217,6 +217,13 @@ func (s *settings) destination() publisher.Config {
 			IncludeTypes: s.items("include-types"),
 			ExcludeTypes: s.items("exclude-types"),
 		},
+		Form: publisher.Form{
+			Headers:       publisher.Profile(s.c.String("headers")),
+			HeaderColumns: s.items("header"),
+			StaticHeaders: s.items("static-header"),
+			Envelope:      s.on("envelope"),
+			Timestamp:     publisher.Timestamp(s.c.String("timestamp")),
+		},
 		PositionHeaders: s.on("position-headers"),
 		Compression:     s.c.String("compression"),
 		CreateTopics: publisher.CreateTopics{
@@ -250,7 +257,7 @@ func (s *settings) forRun(p *program) (runConfig, error) {
 	cfg.source.Log = cfg.log
 	cfg.destination.StartTimeout = max(cfg.startTimeout, 1) // a fault of it is known already
 	for i := range cfg.source.Tables {
-		cfg.source.Tables[i].Needed = cfg.destination.Needed()
+		cfg.source.Tables[i].Needed = cfg.destination.Needed(cfg.source.Tables[i].Mapping)
 	}
 	s.contradictions(cfg)
 	return cfg, s.err(cfg.source.Validate(), cfg.destination.Validate(), cfg.destination.Security.TLS.CheckFiles())
