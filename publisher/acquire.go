@@ -133,7 +133,7 @@ func (a *acquiring) exactly(ctx context.Context) (acquisition, error) {
 // steps are those of a round, in their order.
 func (a *acquiring) steps() []func(context.Context, *acquisition) error {
 	return []func(context.Context, *acquisition) error{
-		a.takeProducer, a.noteBounds, a.beginTransaction, a.endTransaction, a.lookExactly,
+		a.takeProducer, a.noteEnd, a.beginTransaction, a.endTransaction, a.lookExactly,
 	}
 }
 
@@ -144,11 +144,10 @@ func (a *acquiring) takeProducer(ctx context.Context, acquired *acquisition) err
 	})
 }
 
-// noteBounds comes before the transaction: the marker will stand behind the end
+// noteEnd comes before the transaction: the marker will stand behind the end
 // noted here.
-func (a *acquiring) noteBounds(ctx context.Context, acquired *acquisition) error {
-	now, err := a.scan.bounds(ctx)
-	acquired.endOffset, acquired.logStart = now.end, now.start
+func (a *acquiring) noteEnd(ctx context.Context, acquired *acquisition) (err error) {
+	acquired.endOffset, err = a.scan.offset(ctx, sarama.OffsetNewest)
 	return err
 }
 
@@ -175,6 +174,7 @@ func (a *acquiring) lookExactly(ctx context.Context, acquired *acquisition) erro
 	if err != nil {
 		return err
 	}
+	acquired.logStart = marker.logStart
 	if acquired.tail = marker.tail; acquired.tail == nil {
 		if acquired.tail, err = a.tailBefore(ctx, bounds{acquired.logStart, acquired.endOffset}); err != nil {
 			return err

@@ -64,6 +64,13 @@ func (a *acquiring) lookTwiceOnce(ctx context.Context, reason string) (acquisiti
 	return acquired, a.checkAcknowledged(ctx, bounds{acquired.logStart, acquired.endOffset}, acquired.tail)
 }
 
+// noteBounds notes where the partition begins and ends.
+func (a *acquiring) noteBounds(ctx context.Context, acquired *acquisition) error {
+	now, err := a.scan.bounds(ctx)
+	acquired.endOffset, acquired.logStart = now.end, now.start
+	return err
+}
+
 // look looks for the tail without a marker. It always reads something, as that
 // shows whether it may.
 func (a *acquiring) look(ctx context.Context, acquired *acquisition) error {

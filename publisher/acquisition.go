@@ -69,7 +69,8 @@ type acquisition struct {
 	reason string
 	// endOffset was the end of the partition before our marker was asked for.
 	endOffset int64
-	logStart  int64
+	// logStart is where the partition begins.
+	logStart int64
 	// tail is the last record of ours, nil if there is none within reach.
 	tail *tail
 }

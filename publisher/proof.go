@@ -16,8 +16,14 @@ type proof struct {
 	wanted chan struct{}
 }
 
-func newProof(owner Owner) *proof {
-	return &proof{owner: owner, wanted: make(chan struct{}, 1)}
+// newProof begins with the proof whose question was sent at sent, if that is not
+// zero.
+func newProof(owner Owner, sent time.Time) *proof {
+	p := &proof{owner: owner, wanted: make(chan struct{}, 1)}
+	if !sent.IsZero() {
+		p.sent.Store(&sent)
+	}
+	return p
 }
 
 // fresh reports whether the proof still counts.
@@ -56,13 +62,15 @@ func (p *proof) renew(ctx context.Context) error {
 func (s *session) keepProof() {
 	ticker := time.NewTicker(s.proof.owner.Limit() / 3)
 	defer ticker.Stop()
-	for {
-		if err := s.proof.renew(s.ctx); err != nil {
-			s.report(func() { s.fail(fmt.Errorf("prove that the slot is held: %w", err)) })
-			return
+	for first := true; ; first = false {
+		if !first || !s.proof.fresh() {
+			if err := s.proof.renew(s.ctx); err != nil {
+				s.report(func() { s.fail(fmt.Errorf("prove that the slot is held: %w", err)) })
+				return
+			}
+			// The loop may wait for this proof; a report wakes it.
+			s.report(func() {})
 		}
-		// The loop may wait for this proof; a report wakes it.
-		s.report(func() {})
 		select {
 		case <-ticker.C:
 		case <-s.proof.wanted:

@@ -53,6 +53,11 @@ type Session struct {
 	// Tables are the tables of the stream with their OIDs.
 	Tables []decoder.Table
 	Owner  Owner
+	// Proved is when the question was sent that was answered with yes, before
+	// this session began, and WALEnd where the server's log ended about then. The
+	// zero values are right too, and cost questions.
+	Proved time.Time
+	WALEnd pglogrepl.LSN
 	// Entries are the stream. Closing it asks Run to return as soon as nothing
 	// is held any more.
 	Entries <-chan *decoder.Chunk

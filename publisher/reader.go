@@ -131,8 +131,8 @@ type page struct {
 	entries []entry
 	// next is where to read on.
 	next int64
-	// end is the high watermark.
-	end int64
+	// start and end are the log start offset and the high watermark.
+	start, end int64
 	// bytes is about what the entries hold.
 	bytes int
 }
@@ -209,7 +209,7 @@ func (r *reader) nearest(ctx context.Context, offset int64) (int64, error) {
 
 // newPage lists the entries from offset on. A batch may begin before it.
 func newPage(block *sarama.FetchResponseBlock, offset int64) page {
-	p := page{next: offset, end: block.HighWaterMarkOffset}
+	p := page{next: offset, start: max(block.LogStartOffset, 0), end: block.HighWaterMarkOffset}
 	for _, records := range block.RecordsSet {
 		if batch := records.RecordBatch; batch != nil && !batch.PartialTrailingRecord {
 			p.addBatch(batch, offset)

@@ -49,6 +49,8 @@ const (
 // marker says where a control batch stands, and what of ours was in front of it.
 type marker struct {
 	offset int64
+	// logStart is where the partition began when the marker was read.
+	logStart int64
 	// tail is the last record of ours between the start of the wait and the
 	// marker, nil if there is none.
 	tail *tail
@@ -69,7 +71,7 @@ func (s *scan) awaitMarker(ctx context.Context, offset int64, id identity) (mark
 		}
 		for _, e := range p.entries {
 			if e.control && e.producerID == id.producerID && e.epoch == id.epoch {
-				m.offset = e.offset
+				m.offset, m.logStart = e.offset, p.start
 				return m, nil
 			}
 			if t := s.ours(e); t != nil {

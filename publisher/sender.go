@@ -84,7 +84,12 @@ func (sn *sender) abort() {
 
 // feed sends the requests of sn until the session ends.
 func (s *session) feed(sn *sender) {
-	var conn *connection
+	// The first connection is made before anything is to be sent. If it cannot be
+	// had, that is said when it is needed.
+	conn, err := s.cluster.dial(s.ctx, sn.broker, maxInFlight)
+	if err == nil {
+		sn.conn.Store(conn)
+	}
 	defer func() { closeConnection(conn) }()
 	for {
 		select {

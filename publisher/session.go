@@ -3,6 +3,7 @@ package publisher
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pglogrepl"
@@ -69,7 +70,9 @@ type session struct {
 	// earliest is the first position at which one of them has to be judged.
 	earliest decoder.Position
 
-	proof     *proof
+	proof *proof
+	// walEnd is at or before the end of the server's log; any goroutine.
+	walEnd    atomic.Uint64
 	acquiring slots
 	// producerExpiry is how long brokers remember the sequence numbers of a
 	// producer, as far as they tell.
@@ -93,13 +96,14 @@ func newSession(ctx context.Context, p *Publisher, in Session) (*session, error)
 		topics:  make(map[string]*topic),
 		senders: make(map[senderKey]*sender),
 		proving: make(map[*partition]struct{}),
-		proof:   newProof(in.Owner),
+		proof:   newProof(in.Owner, in.Proved),
 		lookups: make(chan struct{}, maxLookups),
 		said:    make(map[string]time.Time),
 
 		producerExpiry: unknownProducerExpiry,
 	}
 	s.encoders.New = func() any { return newEncoder(r.plans, codecs()[p.cfg.Compression]) }
+	s.walEnd.Store(uint64(in.WALEnd))
 	s.help(s.keepProof)
 	s.help(s.readLimits)
 	return s, nil

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/jackc/pglogrepl"
 )
 
 const (
@@ -79,6 +81,9 @@ func (s *session) startAcquiring(p *partition, generation uint64) {
 			s.acquiring.give()
 		}
 	}
+	if p.leader != noLeader {
+		s.sender(senderKey{broker: p.leader}) // its connection will be needed
+	}
 	s.after(slotTime, give)
 	s.help(func() {
 		a, err := s.take(request)
@@ -131,7 +136,7 @@ func (s *session) take(request acquireRequest) (acquisition, error) {
 	if err != nil || a.tail == nil {
 		return a, err
 	}
-	end, err := s.in.Owner.WALEnd(s.ctx)
+	end, err := s.walEndBehind(a.tail.position.CommitLSN)
 	if err != nil {
 		return a, fmt.Errorf("ask for the server's position: %w", err)
 	}
@@ -141,6 +146,19 @@ func (s *session) take(request acquireRequest) (acquisition, error) {
 		a.tail = nil
 	}
 	return a, nil
+}
+
+// walEndBehind returns an end of the server's log that is behind lsn, and the
+// present one if there is none: the log only grows while the session lasts.
+func (s *session) walEndBehind(lsn pglogrepl.LSN) (pglogrepl.LSN, error) {
+	if known := pglogrepl.LSN(s.walEnd.Load()); lsn < known {
+		return known, nil
+	}
+	end, err := s.in.Owner.WALEnd(s.ctx)
+	if err == nil {
+		s.walEnd.Store(uint64(end)) // any of several answers will do
+	}
+	return end, err
 }
 
 // taken takes in the end of an acquisition.

@@ -147,12 +147,15 @@ func (s *session) end(late error) error {
 
 // events is the session as the publisher sees it.
 func (s *session) events(entries <-chan *decoder.Chunk) publisher.Session {
+	_, proved := s.guard.Began()
 	in := publisher.Session{
 		SystemID: s.srv.SystemID,
 		Slot:     s.source.Slot,
 		Stream:   s.origin(),
 		Tables:   s.srv.Tables,
 		Owner:    s.guard,
+		Proved:   proved,
+		WALEnd:   s.srv.WALEnd,
 		Entries:  entries,
 		Confirm:  s.confirm,
 	}
