@@ -49,6 +49,9 @@ func (r *report) reservations() []string {
 	if r.Scale != 1 {
 		lines = append(lines, fmt.Sprintf("Scale %g: a quick try, with rows and times that are too few to judge by.", r.Scale))
 	}
+	if r.Repeat == 1 {
+		return append(lines, "One run of each contender.")
+	}
 	return append(lines, fmt.Sprintf("Median of %d runs, and the range where there is one.", r.Repeat))
 }
 
