@@ -100,6 +100,8 @@ func (x pageExample) config(t *testing.T) Config {
 
 // Each example of the page holds: what it says about the record is so, and of the
 // headers, if it names any but the content type, it names all.
+//
+// Behaviours: K6
 func TestExamplesOfMappingPage(t *testing.T) {
 	examples := pageExamples(t)
 	if len(examples) < 20 {

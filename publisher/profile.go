@@ -82,8 +82,8 @@ func (p Profile) names() []nameOf {
 	}
 }
 
-// The names by which records are recognised in a partition: of their ids, and of
-// their positions.
+// nameOf returns the name of the header of a kind. Those of headerID and
+// headerPosition are what records are recognised by in a partition.
 func (p Profile) nameOf(kind headerKind) string {
 	for _, n := range p.names() {
 		if n.kind == kind {
@@ -174,7 +174,7 @@ func (f form) needed(m decoder.Mapping) []decoder.Needed {
 	return all
 }
 
-// headers returns the headers of the records of a table.
+// profile returns the headers of the records of a table.
 func (p *plan) profile(f form) []header {
 	var all []header
 	for _, n := range f.profile.names() {

@@ -112,6 +112,7 @@ type routed struct {
 	reason    Reason
 }
 
+// Behaviours: C8
 func TestRoutingOfARow(t *testing.T) {
 	const partitions = 4
 	columns := []column{
