@@ -65,14 +65,17 @@ func (r *cursor) end() {
 	}
 }
 
-// string reads up to and including a zero byte, and returns what is before it.
-func (r *cursor) string() string {
+// string is text, copied.
+func (r *cursor) string() string { return string(r.text()) }
+
+// text reads up to and including a zero byte, and returns what is before it.
+func (r *cursor) text() []byte {
 	i := bytes.IndexByte(r.rest, 0)
 	if r.malformed || i < 0 {
 		r.malformed = true
-		return ""
+		return nil
 	}
-	s := string(r.rest[:i])
+	s := r.rest[:i]
 	r.rest = r.rest[i+1:]
 	return s
 }

@@ -35,6 +35,7 @@ type Decoder struct {
 	// the session. Relations that are not ours are held as nil.
 	relations map[uint32]*Relation
 	tx        transaction
+	messages  *messages // nil if they are not events
 }
 
 // transaction is the transaction between Begin and Commit.
@@ -72,7 +73,7 @@ func (d *Decoder) Decode(msg []byte, c *Chunk) error {
 	case 'I':
 		err = d.insert(&r, c)
 	case 'M':
-		err = d.message(&r)
+		err = d.message(&r, c)
 	case 'Y', 'O', 'U', 'D', 'T':
 		// Types, origins, and what a publication made by others sends beside
 		// inserts.
@@ -164,24 +165,6 @@ func (d *Decoder) insert(r *cursor, c *Chunk) error {
 	}
 	d.tx.events = true
 	c.event(Row{relation: rel, tuple: tuple}, position)
-	return nil
-}
-
-// message counts a transactional logical message: it has its place among the
-// rows. One that is not transactional may arrive anywhere, and counts nowhere.
-func (d *Decoder) message(r *cursor) error {
-	transactional := r.uint8()&1 != 0
-	r.uint64() // LSN
-	r.string() // prefix
-	r.next(r.uint32())
-	r.end()
-	if r.malformed || !transactional {
-		return nil
-	}
-	if !d.tx.open {
-		return fmt.Errorf("%w: transactional message outside a transaction", ErrMalformed)
-	}
-	d.next()
 	return nil
 }
 

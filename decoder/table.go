@@ -122,6 +122,9 @@ type Relation struct {
 	Schema, Name string
 	Table        Table
 	Columns      []Column
+	// Unreadable says that the rows are no events: they were to be made of
+	// something that could not be understood, which their one column holds.
+	Unreadable bool
 
 	// fields holds the indexes of the columns that serve each field: none, one,
 	// or those that the id is composed of.

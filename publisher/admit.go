@@ -10,6 +10,11 @@ func (s *session) admit(row decoder.Row, position decoder.Position) {
 	if s.settle(); s.err != nil {
 		return
 	}
+	if row.Relation().Unreadable {
+		s.orphan(record{row: row, position: position, segment: s.tracker.Begin()}, "",
+			poison(ReasonInvalidMessage, "the content of the logical message is not a JSON object with the fields of an event"))
+		return
+	}
 	v := s.router.read(row)
 	if !s.router.published(v) {
 		s.metrics.filtered.Inc()

@@ -26,6 +26,7 @@ const (
 	ReasonNoPartition      Reason = "null_partition"
 	ReasonInvalidPartition Reason = "invalid_partition"
 	ReasonInvalidTopic     Reason = "invalid_topic"
+	ReasonInvalidMessage   Reason = "invalid_message"
 	ReasonInvalidMetadata  Reason = "invalid_metadata"
 	ReasonInvalidPayload   Reason = "invalid_payload"
 	ReasonTooLarge         Reason = "record_too_large"

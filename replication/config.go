@@ -36,6 +36,10 @@ type Config struct {
 	Publication string
 	Tables      []decoder.Table
 
+	// MessagePrefix, if not empty, has transactional logical messages with it be
+	// events too. Then there need not be any table.
+	MessagePrefix string
+
 	// StatusInterval is the longest time between two status updates. The
 	// default is a third of the server's wal_sender_timeout, at most 10 s.
 	StatusInterval time.Duration
@@ -86,7 +90,7 @@ func (c Config) Validate() error {
 		ValidateSlotName(c.Slot),
 		ValidatePublicationName(c.Publication),
 	}
-	if len(c.Tables) == 0 {
+	if len(c.Tables) == 0 && c.MessagePrefix == "" {
 		errs = append(errs, errors.New("--table must name at least one table"))
 	}
 	seen := make(map[string]bool)

@@ -143,8 +143,8 @@ func (c Config) answered(ctx context.Context, command func(context.Context) erro
 // startReplication sends START_REPLICATION and waits for the stream to begin.
 // After an error of the server the connection can be used again.
 func startReplication(ctx context.Context, conn *pgconn.PgConn, cfg Config) error {
-	sql := fmt.Sprintf("START_REPLICATION SLOT %s LOGICAL 0/0 (proto_version '1', publication_names %s)",
-		quoteIdentifier(cfg.Slot), quoteLiteral(quoteIdentifier(cfg.Publication)))
+	sql := fmt.Sprintf("START_REPLICATION SLOT %s LOGICAL 0/0 (proto_version '1', publication_names %s%s)",
+		quoteIdentifier(cfg.Slot), quoteLiteral(quoteIdentifier(cfg.Publication)), cfg.messagesOption())
 	conn.Frontend().SendQuery(&pgproto3.Query{String: sql})
 	if err := conn.Frontend().Flush(); err != nil {
 		return fmt.Errorf("start replication on slot %q: %w", cfg.Slot, err)

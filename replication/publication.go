@@ -125,13 +125,16 @@ func CreatePublication(ctx context.Context, conn *pgx.Conn, name string, tables 
 }
 
 // PublicationSQL returns the statement that creates the publication for the
-// tables.
+// tables, if there are any.
 func PublicationSQL(name string, tables []decoder.Table) string {
 	// Only inserts: updates and deletes would cost traffic for nothing, and a
 	// table without a primary key could not be updated any more. Via the root:
 	// the rows of a partition arrive as the table's.
-	return fmt.Sprintf("CREATE PUBLICATION %s FOR TABLE %s WITH (publish = 'insert', publish_via_partition_root = true)",
-		quoteIdentifier(name), tableList(tables))
+	list := ""
+	if len(tables) > 0 {
+		list = " FOR TABLE " + tableList(tables)
+	}
+	return fmt.Sprintf("CREATE PUBLICATION %s%s WITH (publish = 'insert', publish_via_partition_root = true)", quoteIdentifier(name), list)
 }
 
 func publicationStatements(p Publication, missing bool, name string, tables []decoder.Table) []string {

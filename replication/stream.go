@@ -41,6 +41,7 @@ type Stream struct {
 	closed  bool
 
 	turns   atomic.Uint64
+	strays  uint64 // messages that belong to no transaction
 	remarks remarks
 }
 
@@ -54,6 +55,9 @@ func newStream(cfg Config, srv Server, r *reader, position pglogrepl.LSN, pool *
 		pool:    pool,
 		chunk:   pool.Get(),
 		silence: cfg.silenceTimeout(),
+	}
+	if cfg.MessagePrefix != "" {
+		s.decoder.AcceptMessages(cfg.MessagePrefix)
 	}
 	s.reporter.conn = r.conn
 	s.reporter.interval = cfg.statusInterval(srv.WALSenderTimeout)
@@ -227,6 +231,7 @@ func (s *Stream) copyData(body []byte) error {
 		if err := s.decoder.Decode(x.data, s.chunk); err != nil {
 			return fmt.Errorf("decode at %s: %w", x.start, err)
 		}
+		s.noteStrays()
 		return s.credible()
 	case copyKeepalive:
 		k, err := parseKeepalive(body)
@@ -277,6 +282,7 @@ func (s *Stream) hangUp() error {
 		return nil
 	}
 	s.closed = true
+	s.countStrays()
 	conn := s.reader.conn
 	conn.SetWriteDeadline(time.Now().Add(time.Second))
 	conn.Write(appendEmpty(nil, msgTerminate)) // politeness; the close says the same

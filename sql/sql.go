@@ -27,7 +27,9 @@ var templates = template.Must(template.ParseFS(files, "*.sql"))
 
 // Outbox names what the DDL is for.
 type Outbox struct {
-	Schema, Name string // of the outbox table
+	// Schema and Name are those of the outbox table. The name is empty if there
+	// is none, and nothing but support tables.
+	Schema, Name string
 	// Role and Database are for Grants alone: who runs outbox-cdc, and where.
 	Role, Database string
 }
@@ -58,6 +60,7 @@ func Qualified(schema, table string) string { return pgx.Identifier{schema, tabl
 
 func (o Outbox) render(name string) string {
 	return render(name, map[string]string{
+		"Name":        o.Name,
 		"Table":       Qualified(o.Schema, o.Name),
 		"Schema":      pgx.Identifier{o.Schema}.Sanitize(),
 		"Checkpoint":  Qualified(o.Schema, CheckpointTable),

@@ -167,11 +167,12 @@ func (s *settings) value(name, standard string) string {
 // database reads what the commands need that only talk to PostgreSQL.
 func (s *settings) database() replication.Config {
 	cfg := replication.Config{
-		DSN:         s.c.String("dsn"),
-		Password:    s.value("password", ""),
-		Slot:        s.value("slot", defaultSlot),
-		Publication: s.value("publication", defaultPublication),
-		Places:      make(map[string]replication.Place),
+		DSN:           s.c.String("dsn"),
+		Password:      s.value("password", ""),
+		Slot:          s.value("slot", defaultSlot),
+		Publication:   s.value("publication", defaultPublication),
+		MessagePrefix: s.value("message-prefix", ""),
+		Places:        make(map[string]replication.Place),
 	}
 	for _, t := range s.outboxes() {
 		cfg.Tables = append(cfg.Tables, t.Table)

@@ -49,7 +49,7 @@ func (d *database) note(line string) {
 }
 
 // schema is where the support tables are.
-func (d *database) schema() string { return d.Tables[0].Schema }
+func (d *database) schema() string { return supportOf(d.Tables).Schema }
 
 // accept writes the slot's position into its record, so that run does not take
 // it for the work of somebody else.

@@ -54,6 +54,7 @@ func postgresOptions() []*option {
 		define(g, kindList, "table", defaultTable, "outbox table, or several of one shape; parts in double quotes keep their case; the default is that of --preset"),
 		choice(g, "preset", "shape of the outbox tables: which columns hold what", decoder.PresetNames()[0], decoder.PresetNames()[1:]...),
 		define(g, kindTables, "tables", "", "instead of --table: a list in YAML of tables with their own preset and columns"),
+		define(g, kindText, "message-prefix", "", "publish logical messages with this prefix too, which pg_logical_emit_message writes without a table; with an empty --table those alone (default: none)"),
 		define(g, kindSwitch, "no-wait", "false", "end with exit code 7 if another process holds the slot"),
 		define(g, kindDuration, "silence-timeout", "30s", "a session in which the server says nothing for so long is ended"),
 		define(g, kindDuration, "status-interval", "", "longest time between two reports to the server (default: a third of its wal_sender_timeout, at most 10s)"),
@@ -205,7 +206,7 @@ func accompanied(names []string) []string {
 		case "dsn":
 			all = append(all, "dsn"+fileSuffix, "password", "password"+fileSuffix)
 		case "table":
-			all = append(all, "preset", "tables")
+			all = append(all, "preset", "tables", "message-prefix")
 		case "sasl-password":
 			all = append(all, "sasl-password"+fileSuffix)
 		}

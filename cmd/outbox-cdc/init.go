@@ -140,7 +140,8 @@ func (p *program) printSQL(c *cli.Context, s *settings, in *initialization) erro
 		return usage("--dsn cannot be parsed") // it was, a moment ago
 	}
 	parts := tableDDL(in.outboxes, in.form)
-	o := sql.Outbox{Schema: cfg.Tables[0].Schema, Name: cfg.Tables[0].Name, Role: in.role, Database: parsed.Database}
+	o := supportOf(cfg.Tables)
+	o.Role, o.Database = in.role, parsed.Database
 	create := fmt.Sprintf("SELECT pg_create_logical_replication_slot('%s', 'pgoutput');\n", cfg.Slot)
 	if in.slotOptions.Failover {
 		create = fmt.Sprintf("SELECT pg_create_logical_replication_slot('%s', 'pgoutput', failover => true);\n", cfg.Slot)

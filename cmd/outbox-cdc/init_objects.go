@@ -17,6 +17,13 @@ func (in *initialization) outbox(t decoder.Table) sql.Outbox {
 	return sql.Outbox{Schema: t.Schema, Name: t.Name, Role: in.role, Database: in.conn.Config().Database}
 }
 
+// support is outbox for the first table, in whose schema the support tables are.
+func (in *initialization) support() sql.Outbox {
+	o := supportOf(in.Tables)
+	o.Role, o.Database = in.role, in.conn.Config().Database
+	return o
+}
+
 func (in *initialization) createTables(ctx context.Context) error {
 	for _, t := range in.outboxes {
 		if err := in.createOutbox(ctx, t); err != nil {
@@ -26,7 +33,7 @@ func (in *initialization) createTables(ctx context.Context) error {
 			return err
 		}
 	}
-	o := in.outbox(in.Tables[0])
+	o := in.support()
 	if err := in.createTable(ctx, sql.Qualified(o.Schema, sql.CheckpointTable), o.Checkpoint()); err != nil {
 		return err
 	}
@@ -186,7 +193,7 @@ func (in *initialization) grant(ctx context.Context) error {
 	if in.role == "" {
 		return nil
 	}
-	statements := grants(in.outbox(in.Tables[0]), in.Tables)
+	statements := grants(in.support(), in.Tables)
 	if _, err := in.conn.Exec(ctx, statements); err != nil {
 		return setupFault("grant rights to role "+pgx.Identifier{in.role}.Sanitize(), err)
 	}
@@ -211,7 +218,7 @@ FROM pg_roles r WHERE rolname = $1`, in.role).Scan(&may)
 func grants(o sql.Outbox, tables []decoder.Table) string {
 	role := pgx.Identifier{o.Role}.Sanitize()
 	statements := o.Grants()
-	for _, t := range tables[1:] {
+	for _, t := range tables[min(1, len(tables)):] {
 		statements += fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s;\nGRANT SELECT ON %s TO %s;\n", pgx.Identifier{t.Schema}.Sanitize(), role, t, role)
 	}
 	return statements

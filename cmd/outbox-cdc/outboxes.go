@@ -8,6 +8,7 @@ import (
 
 	"github.com/outbox-cdc/outbox-cdc/decoder"
 	"github.com/outbox-cdc/outbox-cdc/replication"
+	"github.com/outbox-cdc/outbox-cdc/sql"
 )
 
 // outboxTable is an outbox table as configured.
@@ -28,7 +29,7 @@ func (s *settings) outboxes() []outboxTable {
 	}
 	before := len(s.faults)
 	s.tables = s.readOutboxes()
-	if len(s.faults) > before || len(s.tables) == 0 {
+	if len(s.faults) > before || s.tables == nil {
 		s.tables = []outboxTable{{Table: decoder.Table{Schema: "public", Name: "outbox_events"}, preset: decoder.PresetOutboxEvents}}
 	}
 	return s.tables
@@ -43,6 +44,9 @@ func (s *settings) readOutboxes() []outboxTable {
 	}
 	if list := findOption(resolved(s.c).options, "tables"); list != nil && list.value != "" {
 		return s.describedOutboxes(list, preset)
+	}
+	if s.value("table", defaultTable) == "" && s.value("message-prefix", "") != "" {
+		return []outboxTable{} // messages alone
 	}
 	tables, err := parseTables(s.value("table", defaultTable))
 	if err != nil {
@@ -116,6 +120,15 @@ func (t describedTable) outbox(preset string) (outboxTable, error) {
 	}
 	table.Mapping = mapping
 	return outboxTable{Table: table, preset: preset, custom: len(t.columns)+len(t.renamed) > 0}, nil
+}
+
+// supportOf names the first table, in whose schema the support tables are; no
+// table in public if there is none.
+func supportOf(tables []decoder.Table) sql.Outbox {
+	if len(tables) == 0 {
+		return sql.Outbox{Schema: "public"}
+	}
+	return sql.Outbox{Schema: tables[0].Schema, Name: tables[0].Name}
 }
 
 // fieldNames are the keys of the columns of a table.

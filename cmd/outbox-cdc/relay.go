@@ -234,7 +234,7 @@ func (r *relay) streamed(ctx context.Context, conn *pgx.Conn) ([]string, error) 
 }
 
 // schema is where the support tables are.
-func (r *relay) schema() string { return r.source.Tables[0].Schema }
+func (r *relay) schema() string { return supportOf(r.source.Tables).Schema }
 
 func (r *relay) tables() []string {
 	names := make([]string, len(r.source.Tables))
@@ -257,5 +257,9 @@ func (r *relay) warnOnce(remark string) {
 
 // origin is what decides, beside slot and routing, which position an event has.
 func (r *relay) origin() string {
-	return fmt.Sprintf("proto_version=1 publication_names=%q", r.source.Publication)
+	options := fmt.Sprintf("proto_version=1 publication_names=%q", r.source.Publication)
+	if r.source.MessagePrefix != "" {
+		options += fmt.Sprintf(" messages=%q", r.source.MessagePrefix) // those of any prefix count in a position
+	}
+	return options
 }

@@ -65,7 +65,7 @@ func (p *program) run(c *cli.Context) error {
 		hard: p.stop.hard, crash: p.crash, shutdownTimeout: cfg.shutdownTimeout,
 	}
 	if destination.OnPoison == publisher.PolicyDeadLetter {
-		r.letters = publisher.NewDeadLetters(source.Connect, source.Tables[0].Schema, source.Slot)
+		r.letters = publisher.NewDeadLetters(source.Connect, supportOf(source.Tables).Schema, source.Slot)
 		defer r.letters.Close()
 	}
 	log.Info("started", "version", buildVersion(), "slot", source.Slot, "publication", source.Publication, "tables", r.tables())

@@ -34,8 +34,8 @@ func (p *program) schemaPrintCommand() *cli.Command {
 			if err := s.err(); err != nil {
 				return err
 			}
-			first := sql.Outbox{Schema: outboxes[0].Schema, Name: outboxes[0].Name}
-			schema := printedSchema{Support: []string{first.Checkpoint(), first.DeadLetters()}}
+			first := supportOf(s.database().Tables)
+			schema := printedSchema{Tables: []printedTable{}, Support: []string{first.Checkpoint(), first.DeadLetters()}}
 			for i, ddl := range tableDDL(outboxes, form) {
 				schema.Tables = append(schema.Tables, printedTable{outboxes[i].Table.String(), outboxes[i].preset, ddl})
 			}
