@@ -3,6 +3,8 @@
 package integration
 
 import (
+	"encoding/json"
+	"flag"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,6 +32,44 @@ func TestTortureExcusesWhatIsWritten(t *testing.T) {
 		if f.doubles != "" && !strings.Contains(string(guarantees), "\n| "+f.doubles) {
 			t.Errorf("%s: no row of docs/guarantees.md begins with %q", f.name, f.doubles)
 		}
+	}
+}
+
+// update has TestTortureIsShown write the page instead of reading it.
+var update = flag.Bool("update", false, "write what docs/guarantees.md shows of testdata/torture.json")
+
+// TestTortureIsShown holds the table of docs/guarantees.md against the summary
+// of the run that it shows.
+func TestTortureIsShown(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("testdata", "torture.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s summary
+	if err := json.Unmarshal(text, &s); err != nil {
+		t.Fatal(err)
+	}
+	root, err := harness.RepositoryRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(root, "docs", "guarantees.md")
+	page, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const begin, end = "<!-- made by TestTortureIsShown -update -->\n", "<!-- end -->"
+	before, rest, found := strings.Cut(string(page), begin)
+	shown, after, closed := strings.Cut(rest, end)
+	switch want := s.String(); {
+	case !found || !closed:
+		t.Fatalf("%s does not say where the table is", name)
+	case *update:
+		if err := os.WriteFile(name, []byte(before+begin+want+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	case shown != want:
+		t.Errorf("%s shows another run than testdata/torture.json; run this test with -update", name)
 	}
 }
 
