@@ -38,6 +38,10 @@ bench-full: ## measure the cases that take long
 
 bench bench-full: BENCH = $(if $(CASE),-case '$(CASE)') $(if $(REPEAT),-repeat $(REPEAT)) $(if $(SCALE),-scale $(SCALE)) $(if $(PROFILE),-profile '$(PROFILE)')
 
+.PHONY: conformance
+conformance: ## Debezium's outbox event router and outbox-cdc on the same rows; CASE=name for one, UPDATE=1 writes docs/debezium.md
+	@go build -o bin/conformance ./test/conformance && exec bin/conformance $(if $(UPDATE),-update) $(if $(CASE),-case '$(CASE)')
+
 .PHONY: lint
 lint: ## formatting, go vet and staticcheck
 	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
