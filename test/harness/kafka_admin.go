@@ -115,6 +115,45 @@ func (b *Broker) topic(ctx context.Context, name string) (kmsg.MetadataResponseT
 	return response.Topics[0], kerr.ErrorForCode(response.Topics[0].ErrorCode)
 }
 
+// LeaderEpochs returns the newest epoch of the leader of each partition of
+// topics that any broker knows. Those that do not answer soon are left out.
+func (k *Kafka) LeaderEpochs(ctx context.Context, topics ...string) map[string]map[int32]int32 {
+	const soon = 300 * time.Millisecond
+	ctx, cancel := context.WithTimeout(ctx, soon)
+	defer cancel()
+	request := kmsg.NewPtrMetadataRequest()
+	request.AllowAutoTopicCreation = false
+	for _, name := range topics {
+		topic := kmsg.NewMetadataRequestTopic()
+		topic.Topic = kmsg.StringPtr(name)
+		request.Topics = append(request.Topics, topic)
+	}
+	answers := make(chan *kmsg.MetadataResponse, len(k.brokers))
+	for _, b := range k.brokers {
+		go func() {
+			response, err := request.RequestWith(ctx, k.client.Broker(int(b.nodeID())))
+			if err != nil {
+				response = &kmsg.MetadataResponse{}
+			}
+			answers <- response
+		}()
+	}
+	newest := make(map[string]map[int32]int32)
+	for range k.brokers {
+		for _, topic := range (<-answers).Topics {
+			epochs := newest[*topic.Topic]
+			if epochs == nil {
+				epochs = make(map[int32]int32)
+				newest[*topic.Topic] = epochs
+			}
+			for _, p := range topic.Partitions {
+				epochs[p.Partition] = max(epochs[p.Partition], p.LeaderEpoch)
+			}
+		}
+	}
+	return newest
+}
+
 // answers returns nil if a broker answers.
 func answers(ctx context.Context, broker *kgo.Broker) error {
 	request := kmsg.NewApiVersionsRequest()

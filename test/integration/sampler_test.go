@@ -133,7 +133,7 @@ func (s *sampler) take(ctx context.Context, conn *pgx.Conn) error {
 	}
 	asking, stop := context.WithTimeout(ctx, time.Second)
 	defer stop()
-	if ends, err := endOffsets(asking, s.o.kafka, s.o.topics()); err == nil {
+	if ends, err := trueEnds(asking, s.o.kafka, s.o.topics()); err == nil {
 		now.ends = ends
 	}
 	s.mu.Lock()

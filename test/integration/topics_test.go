@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+
 	"github.com/outbox-cdc/outbox-cdc/test/harness"
 )
 
@@ -67,17 +69,41 @@ type partition struct {
 
 // endOffsets returns the high watermarks of all partitions of topics.
 func endOffsets(ctx context.Context, k *harness.Kafka, topics []string) (map[partition]int64, error) {
-	listed, err := k.Admin().ListEndOffsets(ctx, topics...)
-	if err = errors.Join(err, listed.Error()); err != nil {
+	ends := make(map[partition]int64)
+	err := eachEnd(ctx, k, topics, func(p partition, end kadm.ListedOffset) { ends[p] = end.Offset })
+	return ends, err
+}
+
+// trueEnds is endOffsets of leaders that have not been deposed. One that was
+// frozen tells where the partition ended before, until it learns that another
+// one leads, which those know that have acknowledged since.
+func trueEnds(ctx context.Context, k *harness.Kafka, topics []string) (map[partition]int64, error) {
+	ends, told := make(map[partition]int64), make(map[partition]int32)
+	err := eachEnd(ctx, k, topics, func(p partition, end kadm.ListedOffset) { ends[p], told[p] = end.Offset, end.LeaderEpoch })
+	if err != nil {
 		return nil, err
 	}
-	ends := make(map[partition]int64)
-	for topic, partitions := range listed {
-		for number, end := range partitions {
-			ends[partition{topic, number}] = end.Offset
+	epochs := k.LeaderEpochs(ctx, topics...)
+	for p, epoch := range told {
+		if newest := epochs[p.topic][p.number]; epoch < newest {
+			return nil, fmt.Errorf("partition %d of %s has a leader of epoch %d, and that of %d has answered", p.number, p.topic, newest, epoch)
 		}
 	}
 	return ends, nil
+}
+
+// eachEnd calls visit with the end of each partition of topics.
+func eachEnd(ctx context.Context, k *harness.Kafka, topics []string, visit func(partition, kadm.ListedOffset)) error {
+	listed, err := k.Admin().ListEndOffsets(ctx, topics...)
+	if err = errors.Join(err, listed.Error()); err != nil {
+		return err
+	}
+	for topic, partitions := range listed {
+		for number, end := range partitions {
+			visit(partition{topic, number}, end)
+		}
+	}
+	return nil
 }
 
 // mustEndOffsets is endOffsets of all topics, or ends the test.
