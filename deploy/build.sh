@@ -8,7 +8,7 @@
 # binary does not use: HTTP/2 on the metrics port, the command line library's
 # manual page writer, and pgx's table from types of Go to those of PostgreSQL:
 # it is for statements whose parameters the server is not asked about, and ours
-# are always prepared.
+# are prepared, or have texts for parameters.
 set -eu
 cd "$(dirname "$0")/.."
 CGO_ENABLED=0 exec go build -trimpath -tags nethttpomithttp2,nopgxregisterdefaulttypes,urfave_cli_no_docs${TAGS:+,$TAGS} \

@@ -12,12 +12,8 @@ import (
 	"github.com/outbox-cdc/outbox-cdc/sql"
 )
 
-// outbox names a table, and the support tables, for the DDL.
-func (in *initialization) outbox(t decoder.Table) sql.Outbox {
-	return sql.Outbox{Schema: t.Schema, Name: t.Name, Role: in.role, Database: in.conn.Config().Database}
-}
-
-// support is outbox for the first table, in whose schema the support tables are.
+// support names the first table, in whose schema the support tables are, for
+// their DDL.
 func (in *initialization) support() sql.Outbox {
 	o := supportOf(in.Tables)
 	o.Role, o.Database = in.role, in.conn.Config().Database
