@@ -74,6 +74,8 @@ func TestAcquireAnswers(t *testing.T) {
 
 // TestAcquireCannotBeExact injects answers that do not go away and stand in the
 // way of an exact acquisition.
+//
+// Behaviours: K13
 func TestAcquireCannotBeExact(t *testing.T) {
 	tests := []struct {
 		name   string

@@ -87,7 +87,10 @@ func refuseProduce(fake *kfake.Cluster, code *kerr.Error, refusing *atomic.Bool)
 }
 
 // TestTroublesOfASession has the brokers refuse everything, sees that this is
-// told while it lasts, and that the loop answers meanwhile.
+// told while it lasts, that the loop answers meanwhile, and that every event is
+// published in the end.
+//
+// Behaviours: K13
 func TestTroublesOfASession(t *testing.T) {
 	tests := []struct {
 		name       string
@@ -98,6 +101,8 @@ func TestTroublesOfASession(t *testing.T) {
 	}{
 		{"a right is missing", 1, kerr.TopicAuthorizationFailed, "operator", []string{"(29)", `WRITE and DESCRIBE on topic "` + testTopic + `"`}},
 		{"a right is missing on many partitions", 12, kerr.TopicAuthorizationFailed, "operator", []string{"partitions, among them", "(29)"}},
+		{"a compression that the brokers do not take", 1, kerr.UnsupportedCompressionType, "operator", []string{"(76)", "--compression"}},
+		{"an old record format", 1, kerr.UnsupportedForMessageFormat, "operator", []string{"(43)", "record format", "--compression none"}},
 		{"a moment that lasts", 1, kerr.NotEnoughReplicas, "transient", []string{"(19)", "lower its min.insync.replicas"}},
 	}
 	for _, test := range tests {

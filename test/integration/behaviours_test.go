@@ -27,8 +27,8 @@ func behaviours() []string {
 		ids = append(ids, fmt.Sprintf("P%d", i))
 	}
 	return append(ids, strings.Fields(`O1 O2 O3 O4 O5
-		S1 S2 S3 S4 S5 S6 S7 S8 S9 S10 S11 S12 S13 S14 S16 S17 S18 S19 S20 S22 S23 S24 S25 S26 S27 S28 S29
-		K1 K2 K3 K4 K5 K6 K7 K8 K9 K10 K11 K12 K14 C1 C2 C3 C4 C5 C6 C7 C8 R1 R2 R3 R4`)...)
+		S1 S2 S3 S4 S5 S6 S7 S8 S9 S10 S11 S12 S13 S14 S15 S16 S17 S18 S19 S20 S22 S23 S24 S25 S26 S27 S28 S29
+		K1 K2 K3 K4 K5 K6 K7 K8 K9 K10 K11 K12 K13 K14 C1 C2 C3 C4 C5 C6 C7 C8 R1 R2 R3 R4`)...)
 }
 
 // TestEveryBehaviourIsClaimed finds the tests of the whole repository by the

@@ -65,7 +65,7 @@ var partitioned = outboxConfig{
 // TestSlotSurvivesPartitions attaches and drops partitions of the table, while
 // the relay is running and while it is down.
 //
-// Behaviours: S10
+// Behaviours: S10, S15
 func TestSlotSurvivesPartitions(t *testing.T) {
 	o := newOutbox(t, partitioned)
 	r := o.start()
