@@ -100,12 +100,7 @@ func (k *Kafka) awaitTopic(ctx context.Context, name string, partitions int) err
 
 // topic asks this very broker for what it knows of a topic.
 func (b *Broker) topic(ctx context.Context, name string) (kmsg.MetadataResponseTopic, error) {
-	request := kmsg.NewMetadataRequest()
-	topic := kmsg.NewMetadataRequestTopic()
-	topic.Topic = kmsg.StringPtr(name)
-	request.Topics = append(request.Topics, topic)
-	request.AllowAutoTopicCreation = false
-	response, err := request.RequestWith(ctx, b.kafka.client.Broker(int(b.nodeID())))
+	response, err := metadataRequest(name).RequestWith(ctx, b.kafka.client.Broker(int(b.nodeID())))
 	if err != nil {
 		return kmsg.MetadataResponseTopic{}, err
 	}
@@ -115,12 +110,9 @@ func (b *Broker) topic(ctx context.Context, name string) (kmsg.MetadataResponseT
 	return response.Topics[0], kerr.ErrorForCode(response.Topics[0].ErrorCode)
 }
 
-// LeaderEpochs returns the newest epoch of the leader of each partition of
-// topics that any broker knows. Those that do not answer soon are left out.
-func (k *Kafka) LeaderEpochs(ctx context.Context, topics ...string) map[string]map[int32]int32 {
-	const soon = 300 * time.Millisecond
-	ctx, cancel := context.WithTimeout(ctx, soon)
-	defer cancel()
+// metadataRequest asks for topics, and has none created for it. A request
+// belongs to one broker: the client writes in it.
+func metadataRequest(topics ...string) *kmsg.MetadataRequest {
 	request := kmsg.NewPtrMetadataRequest()
 	request.AllowAutoTopicCreation = false
 	for _, name := range topics {
@@ -128,10 +120,19 @@ func (k *Kafka) LeaderEpochs(ctx context.Context, topics ...string) map[string]m
 		topic.Topic = kmsg.StringPtr(name)
 		request.Topics = append(request.Topics, topic)
 	}
+	return request
+}
+
+// LeaderEpochs returns the newest epoch of the leader of each partition of
+// topics that any broker knows. Those that do not answer soon are left out.
+func (k *Kafka) LeaderEpochs(ctx context.Context, topics ...string) map[string]map[int32]int32 {
+	const soon = 300 * time.Millisecond
+	ctx, cancel := context.WithTimeout(ctx, soon)
+	defer cancel()
 	answers := make(chan *kmsg.MetadataResponse, len(k.brokers))
 	for _, b := range k.brokers {
 		go func() {
-			response, err := request.RequestWith(ctx, k.client.Broker(int(b.nodeID())))
+			response, err := metadataRequest(topics...).RequestWith(ctx, k.client.Broker(int(b.nodeID())))
 			if err != nil {
 				response = &kmsg.MetadataResponse{}
 			}
