@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -42,7 +43,20 @@ func newBench(o options, progress io.Writer) (*bench, error) {
 			return nil, err
 		}
 	}
-	return &bench{options: o, progress: progress, begun: time.Now(), jvm: brokerJVM()}, nil
+	return &bench{options: o, progress: &turns{out: progress}, begun: time.Now(), jvm: brokerJVM()}, nil
+}
+
+// turns lets one goroutine write at a time: servers are started together.
+type turns struct {
+	mu  sync.Mutex
+	out io.Writer
+}
+
+// Write writes as a whole.
+func (t *turns) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.out.Write(b)
 }
 
 // say shows a line of progress, with the time since the beginning.
