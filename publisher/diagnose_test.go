@@ -51,6 +51,14 @@ func testDiagnoses(t *testing.T, kafka *harness.Kafka, trusted TLS) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
 			err := c.reach(ctx)
+			// One that hangs up at once may take its answer along; run asks
+			// again too.
+			for range 2 {
+				if err == nil || strings.Contains(err.Error(), test.says) {
+					break
+				}
+				err = c.reach(ctx)
+			}
 			var found *Fault
 			switch errors.As(err, &found); {
 			case err == nil || !strings.Contains(err.Error(), test.says):

@@ -1,6 +1,7 @@
 package publisher
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,8 +28,10 @@ type past struct {
 	brokers []string
 	topic   string
 	admin   *kadm.Client
-	headers Profile
+	headers Profile // the default one if it is not set
 }
+
+func (p past) profile() Profile { return cmp.Or(p.headers, HeadersPlain) }
 
 func newPast(t *testing.T, partitions int32) past {
 	t.Helper()
@@ -44,7 +47,7 @@ func pastOn(t *testing.T, brokers []string, topic string) past {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	p := past{history: manyOrders(40, 4), t: t, brokers: brokers, topic: topic, admin: kadm.NewClient(client), headers: HeadersPlain}
+	p := past{history: manyOrders(40, 4), t: t, brokers: brokers, topic: topic, admin: kadm.NewClient(client)}
 	p.publishUnconfirmed()
 	return p
 }
@@ -65,7 +68,7 @@ func TestProfilesBehindACrash(t *testing.T) {
 
 func (p past) config() Config {
 	cfg := testConfig(p.brokers)
-	cfg.Topic, cfg.Headers = p.topic, p.headers
+	cfg.Topic, cfg.Headers = p.topic, p.profile()
 	return cfg
 }
 
