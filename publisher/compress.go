@@ -2,6 +2,7 @@ package publisher
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/IBM/sarama"
 	"github.com/klauspost/compress/gzip"
@@ -46,6 +47,14 @@ func (a *appender) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// writeAll writes what there is to compress.
+func writeAll(w io.WriteCloser, src []byte) error {
+	if _, err := w.Write(src); err != nil {
+		return err
+	}
+	return w.Close()
+}
+
 func (c *compressor) appendGzip(dst, src []byte) ([]byte, error) {
 	out := &appender{dst}
 	if c.gzip == nil {
@@ -53,10 +62,7 @@ func (c *compressor) appendGzip(dst, src []byte) ([]byte, error) {
 	} else {
 		c.gzip.Reset(out)
 	}
-	if _, err := c.gzip.Write(src); err != nil {
-		return nil, fmt.Errorf("compress with gzip: %w", err)
-	}
-	if err := c.gzip.Close(); err != nil {
+	if err := writeAll(c.gzip, src); err != nil {
 		return nil, fmt.Errorf("compress with gzip: %w", err)
 	}
 	return out.bytes, nil
@@ -72,10 +78,7 @@ func (c *compressor) appendLZ4(dst, src []byte) ([]byte, error) {
 	} else {
 		c.lz4.Reset(out)
 	}
-	if _, err := c.lz4.Write(src); err != nil {
-		return nil, fmt.Errorf("compress with lz4: %w", err)
-	}
-	if err := c.lz4.Close(); err != nil {
+	if err := writeAll(c.lz4, src); err != nil {
 		return nil, fmt.Errorf("compress with lz4: %w", err)
 	}
 	return out.bytes, nil

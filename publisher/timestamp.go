@@ -1,6 +1,7 @@
 package publisher
 
 import (
+	"bytes"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
@@ -70,6 +71,60 @@ func eventTime(r *record) int64 {
 	return at
 }
 
+// createdAt is eventTime for the metric that tells how old events are when they
+// are acknowledged. A timestamp without a zone says nothing about when that was,
+// so it counts from the commit. It does not allocate.
+func createdAt(r *record) int64 {
+	if r.row.Relation().FieldType(decoder.FieldCreatedAt) == pgtype.TimestamptzOID {
+		if at, ok := parseTimestamp(r.row.Field(decoder.FieldCreatedAt)); ok {
+			return at
+		}
+	}
+	return r.position.CommitTime
+}
+
+// parseTimestamp reads a time as a session in UTC with datestyle ISO prints it,
+// 2006-01-02 15:04:05.999999+00, to microseconds since 1970. Those out of its
+// range (infinity, before Christ, beyond the year 9999) are none.
+func parseTimestamp(text []byte) (int64, bool) {
+	clock, ok := bytes.CutSuffix(text, []byte("+00"))
+	if !ok {
+		return 0, false
+	}
+	return parseClock(clock)
+}
+
+// parseClock is parseTimestamp for a time without a zone, which is taken for UTC.
+func parseClock(text []byte) (int64, bool) {
+	const date = len("2006-01-02 15:04:05")
+	if len(text) < date {
+		return 0, false
+	}
+	var part [6]int
+	at := 0
+	for i, width := range [6]int{4, 2, 2, 2, 2, 2} {
+		n, ok := digits(text[at : at+width])
+		at += width
+		if !ok || at < date && text[at] != "-- ::"[i] {
+			return 0, false
+		}
+		part[i], at = n, at+1
+	}
+	micros := 0
+	if fraction := text[date:]; len(fraction) > 0 {
+		n, ok := digits(fraction[1:])
+		if !ok || fraction[0] != '.' || len(fraction) < 2 || len(fraction) > 7 {
+			return 0, false
+		}
+		for range 7 - len(fraction) {
+			n *= 10
+		}
+		micros = n
+	}
+	seconds := time.Date(part[0], time.Month(part[1]), part[2], part[3], part[4], part[5], 0, time.UTC).Unix()
+	return seconds*1e6 + int64(micros), true
+}
+
 // parseDate reads a date, 2006-01-02, as the µs since 1970 of its beginning.
 func parseDate(text []byte) (int64, bool) {
 	if len(text) != len("2006-01-02") || text[4] != '-' || text[7] != '-' {
@@ -79,6 +134,17 @@ func parseDate(text []byte) (int64, bool) {
 	month, ok2 := digits(text[5:7])
 	day, ok3 := digits(text[8:])
 	return time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC).UnixMicro(), ok1 && ok2 && ok3
+}
+
+// digits reads a number without a sign.
+func digits(text []byte) (n int, ok bool) {
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = 10*n + int(c-'0')
+	}
+	return n, true
 }
 
 // timeBytes is room for a time as appendTime writes it.
