@@ -51,6 +51,9 @@ type backlog struct {
 
 // note takes a read of n bytes at now into account.
 func (b *backlog) note(n int, now time.Time) {
+	if b.since.IsZero() {
+		b.since = now
+	}
 	b.bytes += n
 	elapsed := now.Sub(b.since)
 	if elapsed < paceWindow {

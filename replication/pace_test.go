@@ -51,3 +51,17 @@ func TestOneLargeTransactionIsABacklogAtOnce(t *testing.T) {
 		t.Error("a backlog that has ended goes on")
 	}
 }
+
+func TestTrickleBehindABacklogIsNone(t *testing.T) {
+	for _, before := range []backlog{{}, {since: time.Now(), bytes: backlogBytes, on: true}} {
+		b := before
+		b.end()
+		now := time.Now()
+		for i := range 100 {
+			if b.note(500, now); b.on {
+				t.Fatalf("read %d of a trickle passes for a backlog", i)
+			}
+			now = now.Add(time.Millisecond)
+		}
+	}
+}
