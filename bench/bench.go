@@ -176,17 +176,6 @@ func brokerJVM() []string {
 	return []string{"-Xms1g", "-Xmx1g", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"}
 }
 
-// warmUp has the broker compile and the operating system cache what a server
-// that has been running for a while would have.
-func (b *bench) warmUp(ctx context.Context) error {
-	b.say("warming up")
-	s := scenario{
-		name: "warm_up", load: load{200_000, 100, 300}, topics: 1, partitions: usualPartitions, contenders: alone, run: (*place).drain,
-	}
-	_, err := b.measure(ctx, s.scaled(b.scale), 1)
-	return err
-}
-
 // repair ends servers that a case has left unusable: the next one starts others.
 func (b *bench) repair(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)

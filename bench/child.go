@@ -93,9 +93,13 @@ func startChild(o orders) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
+	env := []string{envChild + "=" + string(encoded)}
+	if o.Kind == consumer {
+		env = append(env, "GOMAXPROCS=1") // it has little to do, and shares the processors with what is measured
+	}
 	begun := time.Now()
 	process, err := harness.StartProcess(harness.Command{
-		Path: program, Env: []string{envChild + "=" + string(encoded)},
+		Path: program, Env: env,
 		Stdout: filepath.Join(dir, "stdout"), Stderr: filepath.Join(dir, "stderr"),
 	})
 	if err != nil {

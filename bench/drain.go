@@ -20,7 +20,7 @@ func (p *place) drain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.rounds(func(who, slot string) error {
+	return p.rounds(ctx, func(who, slot string) error {
 		ctx, cancel := context.WithTimeoutCause(ctx, runLimit, fmt.Errorf("the run takes longer than %s", runLimit))
 		defer cancel()
 		var s sample

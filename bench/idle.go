@@ -10,7 +10,7 @@ import (
 // idle measures what outbox-cdc needs for nothing, once it has published some
 // rows to every partition.
 func (p *place) idle(ctx context.Context) error {
-	return p.rounds(func(who, slot string) error {
+	return p.rounds(ctx, func(who, slot string) error {
 		r, err := p.start(ctx, slot)
 		if err != nil {
 			return err

@@ -17,18 +17,10 @@ import (
 // each partition is acquired, and each connection and prepared statement there.
 const warmTime = 2 * time.Second
 
-// insertRows commits rows that tell their number and when they were inserted,
-// in microseconds since 1970.
-const insertRows = `
-INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload)
-SELECT 'order', (g % 10000)::text, 'OrderPlaced', jsonb_build_object('n', g,
-	'at', floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 'pad', repeat(md5(g::text), 8))
-FROM generate_series($1::bigint, $2::bigint) AS g`
-
 // latency measures how long rows take from being inserted, in a transaction that
 // commits at once, to a consumer.
 func (p *place) latency(ctx context.Context) error {
-	return p.rounds(func(who, slot string) error {
+	return p.rounds(ctx, func(who, slot string) error {
 		ctx, cancel := context.WithTimeoutCause(ctx, 4*(p.time+warmTime)+time.Minute, errors.New("the run takes too long"))
 		defer cancel()
 		s, err := p.latencyRelay(ctx, slot)
@@ -53,7 +45,7 @@ func (p *place) latencyRelay(ctx context.Context, slot string) (sample, error) {
 	}
 	defer c.close()
 	begun := time.Now()
-	if err := p.commitPaced(ctx, rows); err != nil {
+	if err := p.trickle(ctx, rows); err != nil {
 		return nil, err
 	}
 	took := time.Since(begun).Seconds()
@@ -77,32 +69,18 @@ func (p *place) whole(d time.Duration) int {
 	return max(int(float64(p.rate)*d.Seconds())/p.load.perTransaction, 1) * p.load.perTransaction
 }
 
-// commitPaced commits rows at the rate of the case. Where a transaction is late,
-// those behind it follow at once until they are in time again.
-func (p *place) commitPaced(ctx context.Context, rows int) error {
+// trickle commits rows at the rate of the case.
+func (p *place) trickle(ctx context.Context, rows int) error {
 	conn, err := p.pg.Connect(ctx, p.database)
 	if err != nil {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	begun := time.Now()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for done := 0; done < rows; done += p.load.perTransaction {
-		due := begun.Add(time.Duration(float64(done) / float64(p.rate) * float64(time.Second)))
-		if wait := time.Until(due); wait > 0 {
-			timer.Reset(wait)
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-		}
-		if _, err := conn.Exec(ctx, insertRows, done+1, done+p.load.perTransaction); err != nil {
-			return fmt.Errorf("commit rows: %w", err)
-		}
+	if _, err := conn.Exec(ctx, "SET plan_cache_mode = force_generic_plan"); err != nil { // planning costs more than a row
+		return err
 	}
-	return nil
+	_, err = conn.Exec(ctx, "CALL trickle($1, $2, $3)", rows, p.load.perTransaction, p.rate)
+	return err
 }
 
 // latencies is what a consumer reports, in milliseconds.

@@ -32,6 +32,32 @@ BEGIN
 	END LOOP;
 END $$`
 
+// trickleProcedure commits rows at a rate, whole transactions that wait for the
+// WAL. A row tells its number and when it was inserted, in microseconds since
+// 1970. Transactions that are late follow each other at once until they are in
+// time again. It is the server that commits them: a client would take as many
+// turns of the processors as what is measured.
+const trickleProcedure = `
+CREATE PROCEDURE trickle(rows bigint, per_transaction bigint, rate bigint) LANGUAGE plpgsql AS $$
+DECLARE
+	begun timestamptz := clock_timestamp();
+	next  bigint      := 1;
+	early float8;
+BEGIN
+	WHILE next <= rows LOOP
+		early := (next - 1) / rate::float8 - extract(epoch FROM clock_timestamp() - begun);
+		IF early > 0 THEN
+			PERFORM pg_sleep(early);
+		END IF;
+		INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload)
+		SELECT 'order', (g % 10000)::text, 'OrderPlaced', jsonb_build_object('n', g,
+			'at', floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 'pad', repeat(md5(g::text), 8))
+		FROM generate_series(next, next + per_transaction - 1) AS g;
+		COMMIT;
+		next := next + per_transaction;
+	END LOOP;
+END $$`
+
 // aggregateTypes are the types of the rows, as loadProcedure names them.
 func aggregateTypes(n int) []string {
 	if n == 1 {

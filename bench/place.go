@@ -29,6 +29,7 @@ type place struct {
 	topics   []string
 	watcher  *watcher
 	slots    map[string][]string // by contender, one for each round
+	backlog  bool                // there are rows before anybody is measured
 	report   *caseReport
 }
 
@@ -36,7 +37,7 @@ type place struct {
 func newPlace(ctx context.Context, b *bench, s scenario, rounds int, report *caseReport) (*place, error) {
 	p := &place{
 		scenario: s, b: b, pg: b.servers.postgres, kafka: b.servers.kafka, slots: make(map[string][]string), report: report,
-		database: strings.ReplaceAll(s.name, "-", "_"),
+		database: strings.ReplaceAll(s.name, "-", "_"), backlog: s.load.rows > 0,
 	}
 	for _, t := range aggregateTypes(s.topics) {
 		p.topics = append(p.topics, "outbox.event."+t)
@@ -45,37 +46,50 @@ func newPlace(ctx context.Context, b *bench, s scenario, rounds int, report *cas
 	if err := p.pg.Exec(ctx, "postgres", "CREATE DATABASE "+pgx.Identifier{p.database}.Sanitize()); err != nil {
 		return p, err
 	}
-	for i := range rounds {
-		slot := fmt.Sprintf("%s_%d", p.database, i)
-		p.slots[ours] = append(p.slots[ours], slot)
-		command := []string{"slot", "create"}
-		if i == 0 {
-			command = []string{"init"}
+	for _, who := range s.contenders {
+		name := p.database
+		if who != ours {
+			name += "_" + strings.Fields(who)[0]
 		}
-		if err := p.command(ctx, slot, command...); err != nil {
-			return p, err
+		for i := range rounds {
+			p.slots[who] = append(p.slots[who], fmt.Sprintf("%s_%d", name, i))
 		}
 	}
-	setUp := []string{loadProcedure}
+	if err := p.command(ctx, p.slots[ours][0], "init"); err != nil {
+		return p, err
+	}
+	setUp := []string{loadProcedure, trickleProcedure}
 	if s.load.rowBytes >= 2000 {
 		setUp = append(setUp, "ALTER TABLE outbox_events ALTER payload SET STORAGE EXTERNAL") // it cannot be compressed, and nobody shall try
-	}
-	for _, who := range s.contenders {
-		for i := range rounds {
-			if who == ours {
-				continue
-			}
-			slot := fmt.Sprintf("%s_%s_%d", p.database, strings.Fields(who)[0], i)
-			p.slots[who] = append(p.slots[who], slot)
-			setUp = append(setUp, fmt.Sprintf("SELECT pg_create_logical_replication_slot('%s', 'pgoutput')", slot))
-		}
 	}
 	for _, sql := range setUp {
 		if err := p.pg.Exec(ctx, p.database, sql); err != nil {
 			return p, err
 		}
 	}
+	if !p.backlog {
+		return p, nil // a slot made now would hold the rows of the rounds before its own
+	}
+	for _, who := range s.contenders {
+		for i := range rounds {
+			if err := p.makeSlot(ctx, who, i); err != nil {
+				return p, err
+			}
+		}
+	}
 	return p, nil
+}
+
+// makeSlot makes the slot of a contender for a round, unless init has.
+func (p *place) makeSlot(ctx context.Context, who string, round int) error {
+	slot := p.slots[who][round]
+	switch {
+	case who != ours:
+		return p.pg.Exec(ctx, p.database, fmt.Sprintf("SELECT pg_create_logical_replication_slot('%s', 'pgoutput')", slot))
+	case round > 0:
+		return p.command(ctx, slot, "slot", "create")
+	}
+	return nil
 }
 
 // close removes the database and its slots. The topics go when they are needed
@@ -101,13 +115,18 @@ func (p *place) measured(who string, s sample) {
 
 // rounds calls do with each contender and its slot, forwards in one round and
 // backwards in the next, so that nobody always comes first.
-func (p *place) rounds(do func(who, slot string) error) error {
+func (p *place) rounds(ctx context.Context, do func(who, slot string) error) error {
 	for i := range p.slots[ours] {
 		order := slices.Clone(p.contenders)
 		if i%2 == 1 {
 			slices.Reverse(order)
 		}
 		for _, who := range order {
+			if !p.backlog {
+				if err := p.makeSlot(ctx, who, i); err != nil {
+					return err
+				}
+			}
 			if err := do(who, p.slots[who][i]); err != nil {
 				return fmt.Errorf("%s, round %d: %w", who, i+1, err)
 			}

@@ -4,8 +4,10 @@ package harness
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -23,24 +25,54 @@ func (p *Process) CPU() (time.Duration, error) {
 	if !p.Running() {
 		return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime(), nil
 	}
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
+	_, used, err := readStat(fmt.Sprintf("/proc/%d/stat", p.PID()))
 	if err != nil {
 		return 0, fmt.Errorf("processor time of pid %d: %w", p.PID(), err)
 	}
-	// The fields are numbered from 3 behind the bracketed name: proc(5).
-	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	if len(fields) < 13 {
-		return 0, fmt.Errorf("processor time of pid %d: %d fields in stat", p.PID(), len(fields))
+	return used, nil
+}
+
+// ThreadsCPU is the processor time of those threads of the running process whose
+// names contain part. It is known on Linux only.
+func (p *Process) ThreadsCPU(part string) (time.Duration, error) {
+	stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.PID()))
+	if err == nil && len(stats) == 0 {
+		err = errors.New("its threads are not known")
+	}
+	if err != nil {
+		return 0, fmt.Errorf("processor time of pid %d: %w", p.PID(), err)
+	}
+	var all time.Duration
+	for _, stat := range stats {
+		// A thread may have ended meanwhile.
+		if name, used, err := readStat(stat); err == nil && strings.Contains(name, part) {
+			all += used
+		}
+	}
+	return all, nil
+}
+
+// readStat reads the name and the processor time of a process or a thread:
+// proc(5), where the fields are numbered from 3 behind the bracketed name.
+func readStat(path string) (name string, used time.Duration, err error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return "", 0, err
+	}
+	opened, closed := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	fields := strings.Fields(string(b[closed+1:]))
+	if opened < 0 || len(fields) < 13 {
+		return "", 0, fmt.Errorf("%s has %d fields", path, len(fields))
 	}
 	var ticks time.Duration
 	for _, field := range fields[11:13] { // utime, stime
 		n, err := strconv.ParseInt(field, 10, 64)
 		if err != nil {
-			return 0, fmt.Errorf("processor time of pid %d: %w", p.PID(), err)
+			return "", 0, err
 		}
 		ticks += time.Duration(n)
 	}
-	return ticks * clockTick, nil
+	return string(b[opened+1 : closed]), ticks * clockTick, nil
 }
 
 // PeakRSS is the most memory that the process has had resident, in bytes. Of a
