@@ -64,6 +64,17 @@ type Needed struct {
 	By string
 	// NotNull says that a column that can be NULL will not do.
 	NotNull bool
+	// Types, if there are any, are those that the column may have, by their
+	// OIDs. Such a column serves a field, and counts under its new name too.
+	Types []uint32
+}
+
+// Names returns the names under which the table may have a needed column.
+func (t Table) Names(n Needed) []string {
+	if len(n.Types) == 0 {
+		return []string{n.Column}
+	}
+	return t.Mapping.withNewNames([]string{n.Column})
 }
 
 // String returns the table's name as it is written in SQL.
@@ -85,8 +96,10 @@ func (t Table) MissingColumns(columns []string) []string {
 func (t Table) index(columns []Column) (fields [fieldCount][]int, missing []string) {
 	fields, missing = t.Mapping.index(columns)
 	for _, n := range t.Needed {
-		if !slices.ContainsFunc(columns, func(c Column) bool { return c.Name == n.Column }) {
-			missing = append(missing, fmt.Sprintf("%s, which %s names", n.Column, n.By))
+		names := t.Names(n)
+		lack := strings.Join(names, " or ")
+		if !slices.Contains(missing, lack) && !slices.ContainsFunc(columns, func(c Column) bool { return slices.Contains(names, c.Name) }) {
+			missing = append(missing, fmt.Sprintf("%s, which %s names", lack, n.By))
 		}
 	}
 	return fields, missing

@@ -1,6 +1,7 @@
 package publisher
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -168,8 +169,8 @@ func (f form) needed(m decoder.Mapping) []decoder.Needed {
 	for _, c := range f.columns {
 		all = append(all, decoder.Needed{Column: c.column, By: "--header"})
 	}
-	if f.timestamp == TimestampCreatedAt && m.CreatedAt == "" {
-		all = append(all, decoder.Needed{Column: "created_at", By: "--timestamp"})
+	if f.timestamp == TimestampCreatedAt {
+		all = append(all, decoder.Needed{Column: cmp.Or(m.CreatedAt, "created_at"), By: "--timestamp", Types: timeTypes()})
 	}
 	return all
 }

@@ -38,6 +38,11 @@ func (s stamp) of(r *record) int64 {
 	return r.position.CommitTime
 }
 
+// timeTypes are the types that eventTime understands, by their OIDs.
+func timeTypes() []uint32 {
+	return []uint32{pgtype.TimestamptzOID, pgtype.TimestampOID, pgtype.DateOID, pgtype.Int8OID}
+}
+
 // lastTime is the end of the year 9999, in µs since 1970.
 const lastTime = 253402300800_000_000 - 1
 

@@ -163,14 +163,16 @@ func (p *preflight) server(ctx context.Context) error {
 
 const tableSQL = `SELECT c.oid, c.relkind::text, c.relpersistence::text,
   ARRAY(SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' ORDER BY a.attnum),
-  ARRAY(SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attnotnull)
+  ARRAY(SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attnotnull),
+  ARRAY(SELECT a.atttypid FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' ORDER BY a.attnum),
+  ARRAY(SELECT format_type(a.atttypid, NULL) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' ORDER BY a.attnum)
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = $2`
 
 // table resolves a table and finds its columns.
 func (p *preflight) table(ctx context.Context, t decoder.Table, found answer) error {
 	var kind, persistence string
-	var columns, nullable []string
-	err := found.scan(&t.OID, &kind, &persistence, &columns, &nullable)
+	var columns columns
+	err := found.scan(&t.OID, &kind, &persistence, &columns.names, &columns.nullable, &columns.types, &columns.typeNames)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		if err := p.lookBack(ctx); err != nil {
@@ -184,25 +186,11 @@ func (p *preflight) table(ctx context.Context, t decoder.Table, found answer) er
 	case persistence != "p":
 		return fault(ErrSetup, "table %s is unlogged or temporary and writes no WAL; as its owner: ALTER TABLE %s SET LOGGED", t, t)
 	}
-	if missing := t.MissingColumns(columns); len(missing) > 0 {
-		return fault(ErrSetup, "table %s has no column %s; add it to the table%s", t, strings.Join(missing, ", no column "), p.cfg.orCorrect(t))
-	}
-	if err := refuseNull(t, nullable); err != nil {
+	if err := p.cfg.checkColumns(t, columns); err != nil {
 		return err
 	}
 	p.srv.Tables = append(p.srv.Tables, t)
-	p.columns = append(p.columns, columns)
-	return nil
-}
-
-// refuseNull refuses a table in which a column can be NULL that must not be.
-func refuseNull(t decoder.Table, nullable []string) error {
-	for _, n := range t.Needed {
-		if n.NotNull && slices.Contains(nullable, n.Column) {
-			return fault(ErrSetup, "column %q of table %s can be NULL, so %s cannot be column:%s; as its owner: ALTER TABLE %s ALTER COLUMN %s SET NOT NULL, or correct %s",
-				n.Column, t, n.By, n.Column, t, quoteIdentifier(n.Column), n.By)
-		}
-	}
+	p.columns = append(p.columns, columns.names)
 	return nil
 }
 

@@ -54,6 +54,27 @@ func TestPreflightFindsWhatIsWrong(t *testing.T) {
 		{"columns missing", func(o *outbox) {
 			o.exec("ALTER TABLE outbox_events DROP COLUMN payload, DROP COLUMN event_type")
 		}, ErrSetup, "no column event_type, no column payload"},
+		{"a column of a type that will not do", func(o *outbox) {
+			o.exec("ALTER TABLE outbox_events ALTER COLUMN created_at DROP DEFAULT, ALTER COLUMN created_at TYPE varchar(30)")
+			o.cfg.Tables[0].Needed = []decoder.Needed{{Column: "created_at", By: "--timestamp", Types: []uint32{1184, 20}}}
+			o.cfg.Places = map[string]Place{`"public"."outbox_events"`: {Columns: "relay.yaml:3"}}
+		}, ErrSetup, `column "created_at" of table "public"."outbox_events" is of type character varying, and --timestamp needs one of timestamptz, int8; ` +
+			`as its owner: ALTER TABLE "public"."outbox_events" ALTER COLUMN "created_at" TYPE ... USING ..., or correct --timestamp, or correct relay.yaml:3`},
+		{"a column with a new name of a type that will do", func(o *outbox) {
+			o.exec("ALTER TABLE outbox_events RENAME COLUMN created_at TO born")
+			o.cfg.Tables[0].Needed = []decoder.Needed{{Column: "created_at", By: "--timestamp", Types: []uint32{1184, 20}}}
+			o.cfg.Tables[0].Mapping.Renamed = map[string]string{"created_at": "born"}
+		}, nil, ""},
+		{"a column with a new name of a type that will not do", func(o *outbox) {
+			o.exec("ALTER TABLE outbox_events RENAME COLUMN created_at TO born")
+			o.cfg.Tables[0].Needed = []decoder.Needed{{Column: "created_at", By: "--timestamp", Types: []uint32{20}}}
+			o.cfg.Tables[0].Mapping.Renamed = map[string]string{"created_at": "born"}
+		}, ErrSetup, `column "born"`},
+		{"a column missing under both of its names", func(o *outbox) {
+			o.exec("ALTER TABLE outbox_events DROP COLUMN created_at")
+			o.cfg.Tables[0].Needed = []decoder.Needed{{Column: "created_at", By: "--timestamp", Types: []uint32{20}}}
+			o.cfg.Tables[0].Mapping.Renamed = map[string]string{"created_at": "born"}
+		}, ErrSetup, "no column born or created_at, which --timestamp names"},
 		{"partitions under their own names", func(o *outbox) {
 			o.exec(`CREATE TABLE p (LIKE outbox_events) PARTITION BY LIST (event_type);
 CREATE TABLE p1 PARTITION OF p DEFAULT;

@@ -162,4 +162,7 @@ func TestRefusalOfColumnsThatSettingsName(t *testing.T) {
 	} {
 		o.launch(c.flags...).expectExit(patience, exitUsage, c.texts...)
 	}
+	o.exec("ALTER TABLE outbox_events ADD created_at int")
+	o.launch("--timestamp", "created_at").expectExit(patience, exitUsage,
+		`column "created_at" of table "public"."outbox_events" is of type integer`, "--timestamp needs one of timestamptz, timestamp, date, int8", "or correct --timestamp")
 }
