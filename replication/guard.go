@@ -200,7 +200,7 @@ func (g *Guard) membership(ctx context.Context) error {
 			questions = append(questions, memberQuestion(g.version, g.cfg.Publication, t.OID))
 		}
 		for i, found := range askTogether(ctx, g.conn, questions...) {
-			if err := stillPublished(found, g.cfg.Publication, g.tables[i]); err != nil {
+			if err := g.cfg.stillPublished(found, g.tables[i]); err != nil {
 				return err
 			}
 		}
@@ -209,17 +209,17 @@ func (g *Guard) membership(ctx context.Context) error {
 }
 
 // stillPublished checks one table, by its OID.
-func stillPublished(found answer, publication string, t decoder.Table) error {
+func (c Config) stillPublished(found answer, t decoder.Table) error {
 	m, err := memberIn(found, t.OID)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return fault(ErrGap, "table %s was dropped while it was streamed; rows may be missing: create it again or take it out of --table, and publish again what is missing", t)
+		return fault(ErrGap, "table %s was dropped while it was streamed; rows may be missing: create it again or take it out of %s, and publish again what is missing", t, c.namedIn(t))
 	case err != nil:
 		return fmt.Errorf("look whether table %s is published: %w", t, err)
 	case m.Table.String() != t.String():
-		return fault(ErrGap, "table %s is now %s; rename it back or correct --table: rows written to another table of the old name are not published", t, m.Table)
+		return fault(ErrGap, "table %s is now %s; rename it back or correct %s: rows written to another table of the old name are not published", t, m.Table, c.namedIn(t))
 	case !m.Published:
-		return fault(ErrGap, "publication %q no longer publishes table %s; rows may be missing: add it with \"outbox-cdc publication create\" and publish again what is missing", publication, t)
+		return fault(ErrGap, "publication %q no longer publishes table %s; rows may be missing: add it with \"outbox-cdc publication create\" and publish again what is missing", c.Publication, t)
 	}
 	return nil
 }

@@ -54,25 +54,26 @@ func TestGuardProvesWhoHoldsTheSlot(t *testing.T) {
 
 func TestGuardNoticesTablesThatAreNotPublishedAnyMore(t *testing.T) {
 	pg := harness.SharedPostgres(t)
-	for name, change := range map[string]string{
-		"taken out":            "ALTER PUBLICATION outbox DROP TABLE outbox_events",
-		"renamed":              "ALTER TABLE outbox_events RENAME TO old_events",
-		"moved":                "CREATE SCHEMA archive; ALTER TABLE outbox_events SET SCHEMA archive",
-		"dropped":              "DROP TABLE outbox_events",
-		"publication gone":     "DROP PUBLICATION outbox",
-		"inserts switched off": "ALTER PUBLICATION outbox SET (publish = 'delete')",
+	for name, change := range map[string]struct{ sql, says string }{
+		"taken out":            {"ALTER PUBLICATION outbox DROP TABLE outbox_events", "outbox-cdc publication create"},
+		"renamed":              {"ALTER TABLE outbox_events RENAME TO old_events", "correct relay.yaml:3"},
+		"moved":                {"CREATE SCHEMA archive; ALTER TABLE outbox_events SET SCHEMA archive", "correct relay.yaml:3"},
+		"dropped":              {"DROP TABLE outbox_events", "take it out of relay.yaml:3"},
+		"publication gone":     {"DROP PUBLICATION outbox", "outbox-cdc publication create"},
+		"inserts switched off": {"ALTER PUBLICATION outbox SET (publish = 'delete')", "outbox-cdc publication create"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each waits a second
 			o := newOutbox(t, pg)
 			o.cfg.MembershipInterval = time.Nanosecond
+			o.cfg.Places = map[string]Place{`"public"."outbox_events"`: {Name: "relay.yaml:3"}}
 			g := o.open().guard(t, o.cfg)
-			o.exec(change)
+			o.exec(change.sql)
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
 			err := g.Run(ctx)
-			if !errors.Is(err, ErrGap) || !strings.Contains(err.Error(), `"outbox_events"`) {
-				t.Errorf("got %v, want ErrGap", err)
+			if !errors.Is(err, ErrGap) || !strings.Contains(err.Error(), `"outbox_events"`) || !strings.Contains(err.Error(), change.says) {
+				t.Errorf("got %v, want ErrGap that says %q", err, change.says)
 			}
 		})
 	}

@@ -14,6 +14,9 @@ type membership struct {
 	Published bool          // its inserts, under its own name
 	Columns   []string      // nil: all of them
 	RowFilter string        // rows that do not match are not sent
+	// Root is the schema and the name of the table of which it is a partition and
+	// under whose name its rows go; empty if there is none.
+	Root []string
 }
 
 // memberSQL asks the catalogs for one table. The view pg_publication_tables
@@ -31,7 +34,9 @@ members AS (SELECT line.relid, line.height FROM line JOIN pg_class c ON c.oid = 
 SELECT n.nspname, c.relname, c.relkind::text,
   coalesce((SELECT p.pubinsert AND c.relpersistence = 'p' AND CASE WHEN p.pubviaroot THEN (SELECT relid FROM members ORDER BY height DESC LIMIT 1) = c.oid
     ELSE c.relkind <> 'p' AND EXISTS (SELECT FROM members) END FROM p), false),
-  %s
+  %s,
+  coalesce((SELECT ARRAY[rn.nspname::text, rc.relname::text] FROM members JOIN pg_class rc ON rc.oid = members.relid JOIN pg_namespace rn ON rn.oid = rc.relnamespace, p
+    WHERE p.pubviaroot AND rc.oid <> c.oid ORDER BY members.height DESC LIMIT 1), '{}')
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $2`
 
 // The parts of memberSQL that PostgreSQL 14 does not have.
@@ -54,6 +59,6 @@ func memberQuestion(version int, publication string, oid uint32) question {
 // memberIn reads the answer. A table that does not exist is pgx.ErrNoRows.
 func memberIn(found answer, oid uint32) (membership, error) {
 	m := membership{Table: decoder.Table{OID: oid}}
-	err := found.scan(&m.Table.Schema, &m.Table.Name, &m.Kind, &m.Published, &m.Columns, &m.RowFilter)
+	err := found.scan(&m.Table.Schema, &m.Table.Name, &m.Kind, &m.Published, &m.Columns, &m.RowFilter, &m.Root)
 	return m, err
 }

@@ -263,6 +263,10 @@ func (p *preflight) published(ctx context.Context, pub Publication, i int, found
 			return fault(ErrSetup, "publication %q sends the rows of table %s under the names of its partitions; as its owner: ALTER PUBLICATION %s SET (publish_via_partition_root = true)",
 				pub.Name, t, quoteIdentifier(pub.Name))
 		}
+		if len(m.Root) == 2 {
+			root := decoder.Table{Schema: m.Root[0], Name: m.Root[1]}
+			return fault(ErrSetup, "table %s is a partition, and publication %q sends its rows as those of table %s; name only that one: correct %s", t, pub.Name, root, p.cfg.namedIn(t))
+		}
 		if err := p.lookBack(ctx); err != nil {
 			return err
 		}

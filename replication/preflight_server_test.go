@@ -81,6 +81,12 @@ CREATE TABLE p1 PARTITION OF p DEFAULT;
 ALTER PUBLICATION outbox ADD TABLE p; ALTER PUBLICATION outbox SET (publish_via_partition_root = false)`)
 			o.cfg.Tables = []decoder.Table{{Schema: "public", Name: "p"}}
 		}, ErrSetup, "publish_via_partition_root = true"},
+		{"a partition beside its root", func(o *outbox) {
+			o.exec(`CREATE TABLE p (LIKE outbox_events) PARTITION BY LIST (event_type);
+CREATE TABLE p1 PARTITION OF p DEFAULT; ALTER PUBLICATION outbox ADD TABLE p`)
+			o.cfg.Tables = []decoder.Table{{Schema: "public", Name: "p"}, {Schema: "public", Name: "p1"}}
+			o.cfg.Places = map[string]Place{`"public"."p1"`: {Name: "relay.yaml:3"}}
+		}, ErrSetup, `table "public"."p1" is a partition, and publication "outbox" sends its rows as those of table "public"."p"; name only that one: correct relay.yaml:3`},
 		{"slot missing", func(o *outbox) { o.dropSlot() }, ErrGap, "does not exist"},
 		{"slot of another plugin", func(o *outbox) {
 			o.dropSlot()
