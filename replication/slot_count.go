@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pglogrepl"
@@ -15,12 +16,14 @@ import (
 	"github.com/outbox-cdc/outbox-cdc/decoder"
 )
 
-// Skipped are the rows that a slot would no longer send.
+// Skipped are the rows and messages that a slot would no longer send.
 type Skipped struct {
 	Tables []SkippedTable
+	// Messages is how many logical messages there are, if they are published.
+	Messages int64
 	// Complete says that these are all; else there are more.
 	Complete bool
-	// Reason says why the rows were not counted, or not all of them.
+	// Reason says why they were not counted, or not all of them.
 	Reason string
 }
 
@@ -39,15 +42,16 @@ func (s Skipped) Rows() (n int64) {
 }
 
 // CountSkipped counts the INSERTs that the slot would send through the
-// publication up to lsn, without taking any of them. The server decodes its WAL
-// for it, so it gives up after the time given; that, and what makes counting
-// impossible, is told in the result.
-func CountSkipped(ctx context.Context, conn *pgx.Conn, slot Slot, publication string, lsn pglogrepl.LSN, within time.Duration) (Skipped, error) {
+// publication up to lsn, and the transactional messages with the prefix if there
+// is one, without taking any of them. The server decodes its WAL for it, so it
+// gives up after the time given; that, and what makes counting impossible, is
+// told in the result.
+func CountSkipped(ctx context.Context, conn *pgx.Conn, cfg Config, slot Slot, lsn pglogrepl.LSN, within time.Duration) (Skipped, error) {
 	if lsn <= slot.Confirmed {
 		return Skipped{Complete: true}, nil
 	}
 	// A server of version 18 skips the rows of a publication that is missing.
-	if _, err := publicationOf(ctx, conn, publication); err != nil {
+	if _, err := publicationOf(ctx, conn, cfg.Publication); err != nil {
 		return notCounted(ctx, err)
 	}
 	counting, cancel := context.WithTimeout(ctx, within)
@@ -55,7 +59,7 @@ func CountSkipped(ctx context.Context, conn *pgx.Conn, slot Slot, publication st
 	var counted Skipped
 	// More and more of them, so that something is known when time is up.
 	for limit := int64(1000); ; limit *= 10 {
-		more, err := peek(counting, conn, slot.Name, publication, lsn, limit)
+		more, err := cfg.peek(counting, conn, slot.Name, lsn, limit)
 		switch {
 		case ctx.Err() != nil:
 			return Skipped{}, context.Cause(ctx)
@@ -81,38 +85,46 @@ func notCounted(ctx context.Context, err error) (Skipped, error) {
 
 // peek counts the first messages of the slot, at least limit of them if there
 // are so many.
-func peek(ctx context.Context, conn *pgx.Conn, slot, publication string, lsn pglogrepl.LSN, limit int64) (Skipped, error) {
+func (c Config) peek(ctx context.Context, conn *pgx.Conn, slot string, lsn pglogrepl.LSN, limit int64) (Skipped, error) {
 	// A Relation message ('R') has the OID, the schema and the name, and comes
 	// before the Inserts ('I') with the same OID. Two identifiers of at most 63
-	// bytes and their zeros follow the OID.
-	rows, err := conn.Query(ctx, `SELECT get_byte(data, 0), encode(substring(data FROM 2 FOR 4), 'hex'),
+	// bytes and their zeros follow the OID. A logical message ('M') has a byte
+	// that is 1 if it is transactional, its LSN, and its prefix with a zero.
+	rows, err := conn.Query(ctx, `SELECT get_byte(data, 0),
+  CASE get_byte(data, 0) WHEN 77 THEN (get_byte(data, 1) = 1 AND substring(data FROM 11 FOR octet_length($6::bytea)) = $6::bytea)::text
+    ELSE encode(substring(data FROM 2 FOR 4), 'hex') END,
   min(CASE WHEN get_byte(data, 0) = 82 THEN encode(substring(data FROM 6 FOR 128), 'hex') ELSE '' END), count(*)
-FROM pg_logical_slot_peek_binary_changes($1, $2::text::pg_lsn, $3::int8::int4, 'proto_version', '1', 'publication_names', $4)
-GROUP BY 1, 2`, slot, lsn.String(), limit, quoteIdentifier(publication))
+FROM pg_logical_slot_peek_binary_changes($1, $2::text::pg_lsn, $3::int8::int4, 'proto_version', '1', 'publication_names', $4, 'messages', $5)
+GROUP BY 1, 2`, slot, lsn.String(), limit, quoteIdentifier(c.Publication), strconv.FormatBool(c.MessagePrefix != ""), append([]byte(c.MessagePrefix), 0))
 	if err != nil {
 		return Skipped{}, err
 	}
 	var (
-		kind        rune
-		oid, names  string
-		n, messages int64
-		tables      = make(map[string]string)
-		inserts     = make(map[string]int64)
+		kind       rune
+		oid, names string
+		n, all     int64
+		ours       int64 // logical messages
+		tables     = make(map[string]string)
+		inserts    = make(map[string]int64)
 	)
 	_, err = pgx.ForEachRow(rows, []any{&kind, &oid, &names, &n}, func() error {
-		messages += n
+		all += n
 		switch kind {
 		case 'I':
 			inserts[oid] += n
 		case 'R':
 			tables[oid] = relationName(names)
+		case 'M':
+			if oid == "true" {
+				ours += n
+			}
 		}
 		return nil
 	})
 	if err != nil {
 		return Skipped{}, err
 	}
-	s := Skipped{Complete: messages < limit}
+	s := Skipped{Messages: ours, Complete: all < limit}
 	for oid, n := range inserts {
 		s.Tables = append(s.Tables, SkippedTable{Table: tables[oid], Rows: n})
 	}

@@ -18,6 +18,8 @@ func TestRowsToSkipAreCounted(t *testing.T) {
 CREATE TABLE part PARTITION OF "My-App"."It's" DEFAULT; CREATE TABLE unpublished (a int);
 ALTER PUBLICATION outbox ADD TABLE "My-App"."It's"`)
 	o.insert(1200) // more than the first look
+	o.exec(`SELECT pg_logical_emit_message(true, 'outbox', '{}') FROM generate_series(1, 4);
+SELECT pg_logical_emit_message(true, 'outbox2', '{}'), pg_logical_emit_message(true, 'outbo', '{}'), pg_logical_emit_message(false, 'outbox', '{}')`)
 	o.exec(`INSERT INTO "My-App"."It's" VALUES (1), (2); INSERT INTO unpublished VALUES (1)`)
 	o.exec("UPDATE outbox_events SET event_type = 'x' WHERE aggregate_id = '1'")
 	o.exec("BEGIN; INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type) VALUES ('a', 'b', 'c'); ROLLBACK")
@@ -28,7 +30,9 @@ ALTER PUBLICATION outbox ADD TABLE "My-App"."It's"`)
 	o.insert(3)
 	count := func(publication string, within time.Duration) Skipped {
 		t.Helper()
-		skipped, err := CountSkipped(ctx, o.conn, o.slot(), publication, middle, within)
+		cfg := o.cfg
+		cfg.Publication = publication
+		skipped, err := CountSkipped(ctx, o.conn, cfg, o.slot(), middle, within)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,6 +43,11 @@ ALTER PUBLICATION outbox ADD TABLE "My-App"."It's"`)
 	if got := count("outbox", time.Minute); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
+	o.cfg.MessagePrefix, want.Messages = "outbox", 4
+	if got := count("outbox", time.Minute); !reflect.DeepEqual(got, want) {
+		t.Errorf("with messages: got %+v, want %+v", got, want)
+	}
+	o.cfg.MessagePrefix = ""
 	if err := o.at(before.Confirmed); err != nil {
 		t.Errorf("counting moved the slot: %v", err)
 	}
@@ -51,10 +60,10 @@ ALTER PUBLICATION outbox ADD TABLE "My-App"."It's"`)
 	if _, _, err := AdvanceSlot(ctx, o.conn, o.cfg.Slot, middle); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := CountSkipped(ctx, o.conn, o.slot(), "outbox", middle, time.Minute); err != nil || !got.Complete || got.Rows() != 0 {
+	if got, err := CountSkipped(ctx, o.conn, o.cfg, o.slot(), middle, time.Minute); err != nil || !got.Complete || got.Rows() != 0 {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if got, err := CountSkipped(ctx, o.conn, o.slot(), "outbox", middle+1<<20, time.Minute); err != nil || got.Rows() != 3 {
+	if got, err := CountSkipped(ctx, o.conn, o.cfg, o.slot(), middle+1<<20, time.Minute); err != nil || got.Rows() != 3 {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	// What counts is what would be sent: these rows are what a session gets.

@@ -52,3 +52,11 @@ func rowCount(n int64) string {
 	}
 	return fmt.Sprintf("%d rows", n)
 }
+
+// messageCount writes a number of logical messages.
+func messageCount(n int64) string {
+	if n == 1 {
+		return "1 message"
+	}
+	return fmt.Sprintf("%d messages", n)
+}

@@ -19,7 +19,7 @@ func (p *program) slotAdvanceCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "advance",
 		Usage: "move the slot forward, past rows that are given up",
-		Description: "Rows committed between the slot's position and the new one are never published. Says how many they are, " +
+		Description: "Rows and messages committed between the slot's position and the new one are never published. Says how many they are, " +
 			"as far as five seconds are enough to count them, before anything is changed. " +
 			"With the slot's own position as --to, this accepts a position that run refuses.",
 		UsageText: "outbox-cdc slot advance --slot orders --to 16/B374D848 --yes",
@@ -57,6 +57,7 @@ type advance struct {
 	// bound if RowsComplete is false.
 	Rows         *int64                     `json:"rows"`
 	RowsComplete bool                       `json:"rows_complete"`
+	Messages     *int64                     `json:"messages,omitempty"`    // the same of logical messages, if they are published
 	NotCounted   string                     `json:"not_counted,omitempty"` // why, if they are not complete
 	Tables       []replication.SkippedTable `json:"tables"`
 }
@@ -66,7 +67,7 @@ func (d *database) advanceSlot(ctx context.Context, c *cli.Context, to pglogrepl
 	if err != nil {
 		return err
 	}
-	skipped, err := replication.CountSkipped(ctx, d.conn, slot, d.Publication, to, countTimeout)
+	skipped, err := replication.CountSkipped(ctx, d.conn, d.Config, slot, to, countTimeout)
 	if err != nil {
 		return err
 	}
@@ -85,8 +86,11 @@ func (d *database) advanceSlot(ctx context.Context, c *cli.Context, to pglogrepl
 		Slot: slot.Name, From: lsnText(from), To: lsnText(reached),
 		RowsComplete: skipped.Complete, NotCounted: skipped.Reason, Tables: append([]replication.SkippedTable{}, skipped.Tables...),
 	}
-	if rows := skipped.Rows(); skipped.Complete || rows > 0 {
+	if rows := skipped.Rows(); skipped.Complete || rows+skipped.Messages > 0 {
 		done.Rows = &rows
+		if d.MessagePrefix != "" {
+			done.Messages = &skipped.Messages
+		}
 	}
 	return d.p.print(c, done, func() {
 		fmt.Fprintf(d.p.out, "slot %s moved from %s to %s, past %s\n", slot.Name, from, reached, amount(skipped))
@@ -99,20 +103,27 @@ func skipping(slot replication.Slot, to pglogrepl.LSN, skipped replication.Skipp
 		slot.Confirmed, to, slot.Name, amount(skipped))
 }
 
-// amount says how many rows are skipped, as far as that is known.
+// amount says how many rows and messages are skipped, as far as that is known.
 func amount(s replication.Skipped) string {
 	rows := s.Rows()
 	switch {
-	case s.Complete && rows == 0:
+	case s.Complete && rows+s.Messages == 0:
 		return "no row"
-	case !s.Complete && rows == 0:
+	case !s.Complete && rows+s.Messages == 0:
 		return "rows that were not counted: " + s.Reason
 	}
-	tables := make([]string, len(s.Tables))
-	for i, t := range s.Tables {
-		tables[i] = fmt.Sprintf("%d of table %s", t.Rows, t.Table)
+	var counted []string
+	if rows > 0 {
+		tables := make([]string, len(s.Tables))
+		for i, t := range s.Tables {
+			tables[i] = fmt.Sprintf("%d of table %s", t.Rows, t.Table)
+		}
+		counted = append(counted, fmt.Sprintf("%s (%s)", rowCount(rows), strings.Join(tables, ", ")))
 	}
-	text := fmt.Sprintf("%s (%s)", rowCount(rows), strings.Join(tables, ", "))
+	if s.Messages > 0 {
+		counted = append(counted, messageCount(s.Messages))
+	}
+	text := strings.Join(counted, " and ")
 	if !s.Complete {
 		text = "more than " + text + "; " + s.Reason
 	}

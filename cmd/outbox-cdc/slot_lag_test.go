@@ -48,7 +48,10 @@ func TestAmountOfSkippedRows(t *testing.T) {
 	for want, skipped := range map[string]replication.Skipped{
 		"no row":                              {Complete: true},
 		"7 rows (3 of table a, 4 of table b)": {Complete: true, Tables: tables},
-		"rows that were not counted: no time": {Reason: "no time"},
+		"7 rows (3 of table a, 4 of table b) and 1 message": {Complete: true, Tables: tables, Messages: 1},
+		"2 messages":                                             {Complete: true, Messages: 2},
+		"more than 2 messages; no time":                          {Reason: "no time", Messages: 2},
+		"rows that were not counted: no time":                    {Reason: "no time"},
 		"more than 7 rows (3 of table a, 4 of table b); no time": {Reason: "no time", Tables: tables},
 	} {
 		if got := amount(skipped); got != want {

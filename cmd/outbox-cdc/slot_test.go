@@ -207,6 +207,14 @@ func TestSlotAdvanceSaysWhatIsGivenUp(t *testing.T) {
 	s.want(codeOK, "slot advance --to now --yes", "moved from "+got.To+" to ", "past 2 rows")
 	s.want(codeOK, "slot advance --to now --yes", "past no row")
 
+	s.insert(1)
+	s.sql("SELECT pg_logical_emit_message(true, 'outbox', '{}') FROM generate_series(1, 2)")
+	s.want(codeUsage, "slot advance --to now --message-prefix outbox", `1 row (1 of table "public"."outbox_events") and 2 messages`)
+	withMessages := parse[struct{ Rows, Messages int64 }](t, s.want(codeOK, "slot advance --to now --yes -o json --message-prefix outbox").out)
+	if withMessages.Rows != 1 || withMessages.Messages != 2 {
+		t.Errorf("got %+v", withMessages)
+	}
+
 	// Without a publication there is nothing to count by.
 	s.insert(1)
 	got = parse[advanced](t, s.want(codeOK, "slot advance --to now --yes -o json --publication nowhere").out)
