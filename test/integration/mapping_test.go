@@ -69,6 +69,7 @@ func mappedRows() []mappedRow {
 		{name: "created at no time", columns: map[string]any{"created_at": nil}, key: "acme", partition: 1, committed: true},
 		{name: "created at the end of time", columns: map[string]any{"created_at": "infinity"}, key: "acme", partition: 1, committed: true},
 		{name: "created before 1970", columns: map[string]any{"created_at": "1969-07-20 20:17+00"}, key: "acme", partition: 1, committed: true},
+		aside("created in a past that the topic refuses", "invalid_timestamp", map[string]any{"created_at": "1999-12-31 23:59+00"}),
 		aside("created in a future that the topic refuses", "invalid_timestamp", map[string]any{"created_at": "3000-01-01 00:00+00"}),
 	}
 }
@@ -81,7 +82,7 @@ func mappedRows() []mappedRow {
 func TestContentOfAnyMapping(t *testing.T) {
 	o := bareOutbox(t, `CREATE TABLE outbox_events (id bigint PRIMARY KEY, aggregate_type text, aggregate_id int, event_type text, payload json,
 		metadata jsonb, created_at timestamptz, tenant text NOT NULL, shard int)`)
-	o.config.topicSettings = map[string]string{"message.timestamp.after.max.ms": "3600000"}
+	o.config.topicSettings = map[string]string{"message.timestamp.after.max.ms": "3600000", "message.timestamp.before.max.ms": "86400000"}
 	o.createTopic("order")
 	o.mustCommand("init")
 	o.exec("ALTER PUBLICATION " + o.publication + " SET TABLE outbox_events WHERE (aggregate_id <> 13)")
@@ -142,6 +143,46 @@ func (r mappedRow) check(t *testing.T, record harness.Record, id string, created
 	}
 	if got := record.Timestamp.UnixMilli() == created.UnixMilli(); got == r.committed {
 		t.Errorf("%s: the timestamp is %s, created at %s", r.name, record.Timestamp, created)
+	}
+}
+
+// TestSlotPassesOverWhatIsFiltered commits nothing but rows that the publication's
+// filter or the lists of event types leave out: the slot moves past each kind by
+// itself, nothing is published, and what we passed over is counted. The start says
+// that there is a filter.
+func TestSlotPassesOverWhatIsFiltered(t *testing.T) {
+	o := bareOutbox(t, "", "order")
+	o.mustCommand("init")
+	o.exec("ALTER PUBLICATION " + o.publication + " SET TABLE outbox_events WHERE (aggregate_id <> 'filtered')")
+	r := o.start("--include-types", "Placed,Paid", "--exclude-types", "Noise", serving[0], serving[1])
+	insert := func(aggregate, eventType string, rows int) {
+		o.exec(fmt.Sprintf(`INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload)
+			SELECT 'order', '%s', '%s', '{}' FROM generate_series(1, %d)`, aggregate, eventType, rows))
+		o.awaitDrained()
+	}
+	insert("filtered", "Placed", 50)
+	insert("a", "Noise", 30)
+	insert("a", "Unknown", 20)
+	if held := len(o.records()); held != 0 {
+		t.Errorf("%d rows that are filtered were published", held)
+	}
+	if n, found := r.metric("outbox_cdc_events_filtered_total"); !found || n != 50 {
+		t.Errorf("%v rows were counted as passed over, want the 50 that the server has sent", n)
+	}
+	insert("a", "Placed", 1)
+	insert("a", "Paid", 1)
+	r.stop()
+	if held := len(o.records()); held != 2 {
+		t.Errorf("the topic holds %d records, want the 2 that no filter concerns", held)
+	}
+	said := 0
+	for _, line := range r.log("") {
+		if strings.Contains(line.text("msg"), "sends only rows of table") && line.text("level") == "WARN" {
+			said++
+		}
+	}
+	if said != 1 {
+		t.Errorf("the filter of the publication was told %d times, want once", said)
 	}
 }
 

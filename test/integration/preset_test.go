@@ -101,6 +101,15 @@ CREATE INDEX idx_outbox_pending ON outbox_events (status, created_at) WHERE stat
   id TEXT PRIMARY KEY, aggregate_type VARCHAR(100) NOT NULL, aggregate_id VARCHAR(100) NOT NULL, event_type VARCHAR(100) NOT NULL,
   payload JSONB NOT NULL, created_at TIMESTAMPTZ NOT NULL DEFAULT NOW(), processed_at TIMESTAMPTZ, retry_count INT NOT NULL DEFAULT 0,
   last_error TEXT)`
+	articleStore = `CREATE TABLE event_store (
+  id BIGSERIAL PRIMARY KEY, stream_id VARCHAR(200) NOT NULL, stream_version BIGINT NOT NULL, event_type VARCHAR(100) NOT NULL,
+  event_data JSONB NOT NULL, metadata JSONB, created_at TIMESTAMPTZ NOT NULL DEFAULT NOW(), UNIQUE (stream_id, stream_version))`
+	// By time there can be no constraint on the streams' versions.
+	storeByTime = `CREATE TABLE event_store (
+  id BIGSERIAL, stream_id VARCHAR(200) NOT NULL, stream_version BIGINT NOT NULL, event_type VARCHAR(100) NOT NULL,
+  event_data JSONB NOT NULL, metadata JSONB, created_at TIMESTAMPTZ NOT NULL DEFAULT NOW()) PARTITION BY RANGE (created_at);
+CREATE TABLE event_store_old PARTITION OF event_store FOR VALUES FROM (MINVALUE) TO ('2026-01-01 00:00+00');
+CREATE TABLE event_store_new PARTITION OF event_store FOR VALUES FROM ('2026-01-01 00:00+00') TO (MAXVALUE)`
 )
 
 // presetCases are tables of every preset: those of the articles, and those that
@@ -124,6 +133,22 @@ DELETE FROM outbox_events`,
 			{"order", "o-1", "11111111-0000-0000-0000-000000000001", "Placed", `{"n": 1}`, nil},
 			{"order", "o-2", "11111111-0000-0000-0000-000000000002", "Placed", `[]`, nil},
 		},
+	},
+	{
+		name: "outbox_events that init makes",
+		inserts: `INSERT INTO outbox_events (id, aggregate_type, aggregate_id, event_type, payload) VALUES ('11111111-0000-0000-0000-000000000001', 'order', 'o-1', 'Placed', '{}');
+INSERT INTO outbox_events (id, aggregate_type, aggregate_id, event_type, metadata, payload) VALUES ('11111111-0000-0000-0000-000000000002', 'order', 'o-1', 'Paid', '{"tenant": "x"}', 'null')`,
+		want: []event{
+			{"order", "o-1", "11111111-0000-0000-0000-000000000001", "Placed", `{}`, nil},
+			{"order", "o-1", "11111111-0000-0000-0000-000000000002", "Paid", `null`, map[string]string{"tenant": "x"}},
+		},
+	},
+	{
+		name: "outbox_events in full with ids of text",
+		init: []string{"--full", "--id-type", "text"},
+		inserts: `INSERT INTO outbox_events (id, aggregate_type, aggregate_id, event_type, payload) VALUES ('e/1 é', 'order', 'o-1', 'Placed', '{}');
+DELETE FROM outbox_events`,
+		want: []event{{"order", "o-1", "e/1 é", "Placed", `{}`, nil}},
 	},
 	{
 		name:    "outbox_events in full with ids of bigint",
@@ -171,6 +196,23 @@ DELETE FROM outboxevent`,
 			{"event_store", "order-1", "order-1/1", "Placed", `{"n": 1}`, map[string]string{"user": "u"}},
 			{"event_store", "order-2", "order-2/1", "Placed", `{"n": 2}`, nil},
 			{"event_store", "order-1", "order-1/2", "Paid", `{"n": 3}`, nil},
+		},
+	},
+	{
+		name:    "event_store of the articles",
+		sql:     articleStore,
+		flags:   []string{"--preset", "event_store"},
+		inserts: `INSERT INTO event_store (stream_id, stream_version, event_type, event_data) VALUES ('order-1', 1, 'Placed', '{"n": 1.10}')`,
+		want:    []event{{"event_store", "order-1", "order-1/1", "Placed", `{"n": 1.10}`, nil}},
+	},
+	{
+		name:  "event_store in partitions by time",
+		sql:   storeByTime,
+		flags: []string{"--preset", "event_store"},
+		inserts: `INSERT INTO event_store (stream_id, stream_version, event_type, event_data, created_at) VALUES
+('order-1', 1, 'Placed', '{}', '2025-12-31'), ('order-1', 2, 'Paid', '{}', '2026-01-02')`,
+		want: []event{
+			{"event_store", "order-1", "order-1/1", "Placed", `{}`, nil}, {"event_store", "order-1", "order-1/2", "Paid", `{}`, nil},
 		},
 	},
 	{
