@@ -28,7 +28,7 @@ func (s *session) dispatch() {
 	// Lining up may add a sender at the end.
 	for i := 0; i < len(s.order); i++ {
 		sn := s.order[i]
-		for len(sn.ready) > 0 && sn.inFlight < maxInFlight {
+		for len(sn.ready) > 0 && sn.inFlight < maxInFlight && sn.worthSending() {
 			if !s.proof.fresh() {
 				s.proof.want()
 				return

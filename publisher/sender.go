@@ -11,6 +11,10 @@ import (
 // broker serves one at a time; the others are on their way meanwhile.
 const maxInFlight = 3
 
+// fullBytes is how much has to be lined up for a request that goes out behind one
+// without an answer.
+const fullBytes = maxRequestBytes / 2
+
 // senderKey names a connection for data. Batches that are being retried travel
 // on one of their own: a request is answered when its slowest partition is, and
 // must not hold up the others.
@@ -73,6 +77,26 @@ func (s *session) sender(key senderKey) *sender {
 	s.order = append(s.order, sn)
 	s.help(func() { s.feed(sn) })
 	return sn
+}
+
+// worthSending reports whether what is lined up had better be sent now than, with
+// more to it, behind the answer to the request that is under way. The broker would
+// not look at it before; and many partitions that send a record or two at a time
+// cost the broker as much as if they sent full batches.
+func (sn *sender) worthSending() bool {
+	if sn.inFlight == 0 || sn.retry {
+		return true
+	}
+	bytes := 0
+	for _, p := range sn.ready {
+		if p.leader != sn.broker || len(p.queue) == 0 {
+			return true // it is to be lined up elsewhere
+		}
+		if bytes += p.queue[0].bytes; bytes >= fullBytes {
+			return true
+		}
+	}
+	return false
 }
 
 // abort breaks what waits on the connection.
