@@ -83,12 +83,27 @@ func (t Table) String() string { return pgx.Identifier{t.Schema, t.Name}.Sanitiz
 // MissingColumns returns the required columns that a table with the given
 // columns lacks, each as the names that would serve, and who has named it.
 func (t Table) MissingColumns(columns []string) []string {
-	known := make([]Column, len(columns))
-	for i, name := range columns {
-		known[i].Name = name
-	}
-	_, missing := t.index(known)
+	_, missing := t.index(named(columns))
 	return missing
+}
+
+// Serving returns those of the columns that serve a field.
+func (t Table) Serving(f Field, columns []string) []string {
+	fields, _ := t.index(named(columns))
+	var serving []string
+	for _, i := range fields[f] {
+		serving = append(serving, columns[i])
+	}
+	return serving
+}
+
+// named returns columns of which nothing but the names is known.
+func named(names []string) []Column {
+	columns := make([]Column, len(names))
+	for i, name := range names {
+		columns[i].Name = name
+	}
+	return columns
 }
 
 // index finds the columns that serve each field among those of a relation, and

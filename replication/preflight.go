@@ -189,6 +189,7 @@ func (p *preflight) table(ctx context.Context, t decoder.Table, found answer) er
 	if err := p.cfg.checkColumns(t, columns); err != nil {
 		return err
 	}
+	p.srv.Warnings = append(p.srv.Warnings, nullWarnings(t, columns)...)
 	p.srv.Tables = append(p.srv.Tables, t)
 	p.columns = append(p.columns, columns.names)
 	return nil

@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -39,6 +40,22 @@ func refuseNull(t decoder.Table, nullable []string) error {
 		}
 	}
 	return nil
+}
+
+// nullWarnings warns of columns that can be NULL although there is no event
+// without them.
+func nullWarnings(t decoder.Table, found columns) []string {
+	var all []string
+	for _, f := range []decoder.Field{decoder.FieldID, decoder.FieldAggregateID} {
+		for _, name := range t.Serving(f, found.names) {
+			warning := fmt.Sprintf("column %q of table %s can be NULL, and a row in which it is cannot be published; as its owner: ALTER TABLE %s ALTER COLUMN %s SET NOT NULL",
+				name, t, t, quoteIdentifier(name))
+			if slices.Contains(found.nullable, name) && !slices.Contains(all, warning) {
+				all = append(all, warning)
+			}
+		}
+	}
+	return all
 }
 
 // refuseType refuses a table in which a column has a type from which that cannot

@@ -167,6 +167,22 @@ func TestPreflightKnowsColumnListsAndRowFilters(t *testing.T) {
 	}
 }
 
+func TestPreflightWarnsOfIDsThatCanBeNull(t *testing.T) {
+	o := newOutbox(t, harness.SharedPostgres(t))
+	o.exec(`CREATE TABLE store ("Nr" int, version int NOT NULL, kind text, body text); ALTER PUBLICATION outbox ADD TABLE store`)
+	o.cfg.Tables = append(o.cfg.Tables, decoder.Table{Schema: "public", Name: "store", Mapping: decoder.Mapping{
+		IDColumns: []string{"Nr", "version"}, AggregateID: "Nr", EventType: "kind", Payload: "body",
+	}})
+	srv, err := o.preflight()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `column "Nr" of table "public"."store" can be NULL, and a row in which it is cannot be published; as its owner: ALTER TABLE "public"."store" ALTER COLUMN "Nr" SET NOT NULL`
+	if len(srv.Warnings) != 1 || srv.Warnings[0] != want {
+		t.Errorf("got the warnings %q, want %q", srv.Warnings, want)
+	}
+}
+
 func TestPreflightWantsLogicalWAL(t *testing.T) {
 	pg := harness.NewPostgres(t, harness.PostgresConfig{Settings: map[string]string{"wal_level": "replica"}})
 	o := newDatabase(t, pg)
