@@ -4,6 +4,7 @@ package integration
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -85,9 +86,12 @@ func TestContentOfAnyMapping(t *testing.T) {
 	o.config.topicSettings = map[string]string{"message.timestamp.after.max.ms": "3600000", "message.timestamp.before.max.ms": "86400000"}
 	o.createTopic("order")
 	o.mustCommand("init")
-	o.exec("ALTER PUBLICATION " + o.publication + " SET TABLE outbox_events WHERE (aggregate_id <> 13)")
+	o.filterPublication("aggregate_id <> 13")
 	created := time.Now().Add(-time.Minute).Truncate(time.Millisecond).UTC()
 	rows := mappedRows()
+	if o.pg.Version() < rowFilters {
+		rows = slices.DeleteFunc(rows, func(r mappedRow) bool { return r.columns["aggregate_id"] == 13 })
+	}
 	for i, r := range rows {
 		values := map[string]any{
 			"id": i, "aggregate_type": "order", "aggregate_id": 7, "event_type": "Placed", "payload": `{"a" : 1.10}`, "metadata": nil,
@@ -153,14 +157,17 @@ func (r mappedRow) check(t *testing.T, record harness.Record, id string, created
 func TestSlotPassesOverWhatIsFiltered(t *testing.T) {
 	o := bareOutbox(t, "", "order")
 	o.mustCommand("init")
-	o.exec("ALTER PUBLICATION " + o.publication + " SET TABLE outbox_events WHERE (aggregate_id <> 'filtered')")
+	o.filterPublication("aggregate_id <> 'filtered'")
 	r := o.start("--include-types", "Placed,Paid", "--exclude-types", "Noise", serving[0], serving[1])
 	insert := func(aggregate, eventType string, rows int) {
 		o.exec(fmt.Sprintf(`INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload)
 			SELECT 'order', '%s', '%s', '{}' FROM generate_series(1, %d)`, aggregate, eventType, rows))
 		o.awaitDrained()
 	}
-	insert("filtered", "Placed", 50)
+	filters := o.pg.Version() >= rowFilters
+	if filters {
+		insert("filtered", "Placed", 50)
+	}
 	insert("a", "Noise", 30)
 	insert("a", "Unknown", 20)
 	if held := len(o.records()); held != 0 {
@@ -181,8 +188,19 @@ func TestSlotPassesOverWhatIsFiltered(t *testing.T) {
 			said++
 		}
 	}
-	if said != 1 {
-		t.Errorf("the filter of the publication was told %d times, want once", said)
+	if filters != (said == 1) {
+		t.Errorf("the filter of the publication was told %d times; there is one: %t", said, filters)
+	}
+}
+
+// rowFilters is the first version of PostgreSQL whose publications have filters.
+const rowFilters = 15
+
+// filterPublication has the publication leave out rows, where it can.
+func (o *outbox) filterPublication(condition string) {
+	o.t.Helper()
+	if o.pg.Version() >= rowFilters {
+		o.exec("ALTER PUBLICATION " + o.publication + " SET TABLE outbox_events WHERE (" + condition + ")")
 	}
 }
 
