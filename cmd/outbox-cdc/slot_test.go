@@ -248,7 +248,7 @@ func TestCommandsPrintJSON(t *testing.T) {
 		Statements  []string `json:"statements"`
 	}
 	s.sql("CREATE TABLE outbox_events (id bigint NOT NULL, aggregate_type text, aggregate_id text NOT NULL, event_type text, payload json)")
-	s.sql("INSERT INTO outbox_events SELECT i FROM generate_series(1, 17) i")
+	s.sql("INSERT INTO outbox_events SELECT i, 'order', i FROM generate_series(1, 17) i")
 	made := parse[changed](t, s.want(codeOK, "publication create -o json").out)
 	if len(made.Statements) != 1 || !strings.HasPrefix(made.Statements[0], "CREATE PUBLICATION ") {
 		t.Errorf("got %+v", made)
