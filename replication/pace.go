@@ -21,12 +21,12 @@ const (
 	lowWaterBytes = 128 << 10
 	lowWaterWait  = 2 * time.Millisecond
 
-	// A backlog begins with backlogBytes in a paceWindow (8 MB/s; a slow
-	// walsender sends three times as much) and lasts until the flow is a
-	// trickle: a walsender that gets no time for a moment must not be met by a
-	// reader that takes even more of it.
+	// A backlog begins with backlogBytes in a paceWindow (4 MB/s, some 8,000
+	// rows of 300 bytes a second, each of which would wake everybody on its way)
+	// and lasts until the flow is a trickle: a walsender that gets no time for a
+	// moment must not be met by a reader that takes even more of it.
 	paceWindow   = 4 * time.Millisecond
-	backlogBytes = 32 << 10
+	backlogBytes = 16 << 10
 	trickleBytes = 8 << 10
 )
 

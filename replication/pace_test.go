@@ -16,7 +16,8 @@ func TestBacklogTellsItFromATrickle(t *testing.T) {
 	}{
 		{"one row a second", 500, time.Second, false, false},
 		{"a thousand rows a second", 500, ms, false, false},
-		{"ten thousand rows a second", 5000, ms, false, false},
+		{"five thousand rows a second", 2500, ms, false, false},
+		{"ten thousand rows a second", 5000, ms, false, true},
 		{"a walsender at half its speed", 25 << 10, ms, false, true},
 		{"a walsender at full speed, message by message", 500, 5 * time.Microsecond, false, true},
 		{"a starved walsender goes on", 3 << 10, ms, true, true},

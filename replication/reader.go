@@ -64,6 +64,7 @@ func (r *reader) fill(ctx context.Context, deadline time.Time) (int, error) {
 		r.backlog.note(n, time.Now())
 		return n, nil
 	}
+	r.backlog.end()
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
@@ -101,7 +102,8 @@ func (r *reader) read(ctx context.Context, deadline time.Time) (int, error) {
 			if n, err := r.readLowWater(ctx, deadline); n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 				return n, err
 			}
-			r.backlog.end()
+			// Less than that has come, and is read now: how fast it comes says
+			// whether the backlog goes on.
 		}
 	}
 	if r.lowWater {
