@@ -14,7 +14,7 @@ import (
 )
 
 // warmTime is for how long rows are committed before those that count, at least:
-// each partition is acquired, and each connection and prepared statement there.
+// each partition is acquired, and each connection there.
 const warmTime = 2 * time.Second
 
 // latency measures how long rows take from being inserted, in a transaction that
@@ -79,8 +79,10 @@ func (p *place) trickle(ctx context.Context, rows int) error {
 	if _, err := conn.Exec(ctx, "SET plan_cache_mode = force_generic_plan"); err != nil { // planning costs more than a row
 		return err
 	}
-	_, err = conn.Exec(ctx, "CALL trickle($1, $2, $3)", rows, p.load.perTransaction, p.rate)
-	return err
+	if _, err := conn.Exec(ctx, "CALL trickle($1, $2, $3)", rows, p.load.perTransaction, p.rate); err != nil {
+		return fmt.Errorf("commit rows: %w", err)
+	}
+	return nil
 }
 
 // latencies is what a consumer reports, in milliseconds.

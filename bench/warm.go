@@ -21,13 +21,14 @@ const (
 // a time.
 func (b *bench) warmUp(ctx context.Context) error {
 	b.say("warming up")
-	_, err := b.measure(ctx, b.warming("drain", load{200_000, 100, 300}, (*place).drain), 1)
+	drain := scenario{name: "warm_up_drain", load: load{200_000, 100, 300}, run: (*place).drain}
+	err := b.warm(ctx, drain)
 	for round := 0; err == nil && round < warmRounds; round++ {
 		before, unknown := b.servers.compiled()
 		begun := time.Now()
-		s := b.warming(fmt.Sprintf("trickle_%d", round), load{perTransaction: 1, rowBytes: 300}, (*place).latency)
-		s.rate, s.time = 1000, 8*time.Second
-		_, err = b.measure(ctx, s, 1)
+		err = b.warm(ctx, scenario{
+			name: fmt.Sprintf("warm_up_trickle_%d", round), load: load{perTransaction: 1, rowBytes: 300}, rate: 1000, time: 8 * time.Second, run: (*place).latency,
+		})
 		after, _ := b.servers.compiled()
 		if unknown != nil || (after-before).Seconds() < warmShare*time.Since(begun).Seconds() {
 			break
@@ -36,10 +37,11 @@ func (b *bench) warmUp(ctx context.Context) error {
 	return err
 }
 
-// warming is a case whose figures do not count.
-func (b *bench) warming(name string, l load, run func(*place, context.Context) error) scenario {
-	s := scenario{name: "warm_up_" + name, load: l, topics: 1, partitions: usualPartitions, contenders: alone, run: run}
-	return s.scaled(b.scale)
+// warm runs a case whose figures do not count.
+func (b *bench) warm(ctx context.Context, s scenario) error {
+	s.topics, s.partitions, s.contenders = 1, usualPartitions, alone
+	_, err := b.measure(ctx, s.scaled(b.scale), 1)
+	return err
 }
 
 // compiled is the processor time that the broker has spent on compiling.

@@ -100,22 +100,22 @@ GROUP BY 1, 2`, slot, lsn.String(), limit, quoteIdentifier(c.Publication), strco
 		return Skipped{}, err
 	}
 	var (
-		kind       rune
-		oid, names string
-		n, all     int64
-		ours       int64 // logical messages
-		tables     = make(map[string]string)
-		inserts    = make(map[string]int64)
+		kind      rune
+		of, names string // of which table, by its OID, or whether of our prefix
+		n, all    int64
+		ours      int64 // logical messages
+		tables    = make(map[string]string)
+		inserts   = make(map[string]int64)
 	)
-	_, err = pgx.ForEachRow(rows, []any{&kind, &oid, &names, &n}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&kind, &of, &names, &n}, func() error {
 		all += n
 		switch kind {
 		case 'I':
-			inserts[oid] += n
+			inserts[of] += n
 		case 'R':
-			tables[oid] = relationName(names)
+			tables[of] = relationName(names)
 		case 'M':
-			if oid == "true" {
+			if of == "true" {
 				ours += n
 			}
 		}
