@@ -118,13 +118,13 @@ func (c Config) Validate() error {
 
 // Needed returns the columns that a table has to have beside the fields of an
 // event. The configuration must be valid.
-func (c Config) Needed(m decoder.Mapping) []decoder.Needed {
+func (c Config) Needed(t decoder.Table) []decoder.Needed {
 	r, err := c.Routing.read()
 	f, err2 := c.Form.read()
 	if err != nil || err2 != nil {
 		return nil
 	}
-	return append(r.needed(), f.needed(m)...)
+	return append(r.of(t).needed(), f.needed(t.Mapping)...)
 }
 
 func isPort(text string) bool {

@@ -30,14 +30,15 @@ func originOf(cfg Config, r routing, in Session) string {
 			ids = []string{m.ID}
 		}
 		columns := fmt.Sprintf("%q", slices.Concat(ids, []string{m.AggregateType, m.AggregateID, m.EventType}))
-		if r.template.namesTables() || !m.IsZero() {
+		route := cfg.Routing.ofItsOwn(table)
+		if r.of(table).template.namesTables() || !m.IsZero() || route != "" {
 			// The name of a table may stand in the topic's, and another table
 			// may get that name.
 			entry := fmt.Sprintf("table %d %s %s", table.OID, table, columns)
 			if len(m.Renamed) > 0 {
 				entry += fmt.Sprintf(" %q", m.Renamed)
 			}
-			tables = append(tables, entry)
+			tables = append(tables, entry+route)
 		}
 	}
 	slices.Sort(tables)

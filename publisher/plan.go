@@ -19,6 +19,7 @@ type plan struct {
 
 	id, aggregateType, aggregateID, eventType, payload, metadata source
 
+	route route
 	topic []piece
 	// key and partition are what the two are made of, if that is a column.
 	key, partition source
@@ -72,16 +73,16 @@ func (ps *plans) of(relation *decoder.Relation) *plan {
 }
 
 func (ps *plans) compile(relation *decoder.Relation) *plan {
-	p := &plan{relation: relation, contentType: contentType(relation, ps.form.envelope)}
+	p := &plan{relation: relation, route: ps.routing.of(relation.Table), contentType: contentType(relation, ps.form.envelope)}
 	p.id = p.field(decoder.FieldID)
 	p.aggregateType = p.field(decoder.FieldAggregateType)
 	p.aggregateID = p.field(decoder.FieldAggregateID)
 	p.eventType = p.field(decoder.FieldEventType)
 	p.payload = p.field(decoder.FieldPayload)
 	p.metadata = p.field(decoder.FieldMetadata)
-	p.topic = p.pieces(ps.routing.template)
-	p.key = p.column(ps.routing.key.column)
-	p.partition = p.column(ps.routing.partition.column)
+	p.topic = p.pieces(p.route.template)
+	p.key = p.column(p.route.key.column)
+	p.partition = p.column(p.route.partition.column)
 	p.headers = p.profile(ps.form)
 	p.selection = relation.Select(p.selected)
 	return p

@@ -62,7 +62,7 @@ func (r *router) topic(v *values) ([]byte, *Poison) {
 // partition returns the partition of an event in a topic of n partitions. It is
 // poison if it names one that the topic does not have.
 func (r *router) partition(v *values, position decoder.Position, n int) (int32, *Poison) {
-	by := r.routing.partition
+	by := v.plan.route.partition
 	switch {
 	case by.number:
 		number, ok := digits(v.get(&v.plan.partition))
@@ -82,7 +82,7 @@ func (r *router) partition(v *values, position decoder.Position, n int) (int32, 
 
 // key returns the key of the record.
 func (v *values) key() []byte {
-	switch by := v.plans.routing.key; {
+	switch by := v.plan.route.key; {
 	case by.column != "":
 		return v.get(&v.plan.key)
 	case by.choice == string(KeyAggregateID):
@@ -105,7 +105,7 @@ func (r *router) judge(v *values) *Poison {
 	if v.aggregateID == nil {
 		return nowhere(ReasonNoAggregateID, "the event has no aggregate id, by which it is kept in order")
 	}
-	if p := r.judgeRouting(v); p != nil {
+	if p := v.judgeRouting(); p != nil {
 		return p
 	}
 	for _, s := range []*source{&v.plan.id, &v.plan.aggregateID, &v.plan.payload, &v.plan.key, &v.plan.partition} {
@@ -120,14 +120,14 @@ func (r *router) judge(v *values) *Poison {
 }
 
 // judgeRouting looks at the columns that key and partition are made of.
-func (r *router) judgeRouting(v *values) *Poison {
-	if key := r.routing.key; key.column != "" && v.null(&v.plan.key) {
-		if r.routing.partition.choice == string(PartitionByKey) {
+func (v *values) judgeRouting() *Poison {
+	by := v.plan.route.partition
+	if key := v.plan.route.key; key.column != "" && v.null(&v.plan.key) {
+		if by.choice == string(PartitionByKey) {
 			return nowhere(ReasonNoKey, "column %q, the key, is NULL", key.column)
 		}
 		return poison(ReasonNoKey, "column %q, the key, is NULL", key.column)
 	}
-	by := r.routing.partition
 	if by.column == "" {
 		return nil
 	}

@@ -1,8 +1,10 @@
 package publisher
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -24,6 +26,20 @@ type Routing struct {
 	// IncludeTypes, if there are any, are the event types that are published;
 	// those in ExcludeTypes are not. What is not published is confirmed.
 	IncludeTypes, ExcludeTypes []string
+	// Tables are those with a topic, key or partition of their own.
+	Tables []TableRouting
+}
+
+// TableRouting is what the routing of one table has of its own. An empty value is
+// that of all tables.
+type TableRouting struct {
+	// Table is the name of the table as decoder.Table writes it.
+	Table       string
+	Topic       string
+	Key         Key
+	PartitionBy PartitionBy
+	// Place is where the table was configured, such as "outbox.yaml:7".
+	Place string
 }
 
 // Key is what a record's key is made of: one of the constants, or "column:NAME".
@@ -54,13 +70,23 @@ const numberPrefix = "number:"
 
 // routing is a Routing as it was read.
 type routing struct {
-	template template
-	topics   map[string]string // by aggregate type
-	// key and partition are what the two are made of.
-	key, partition chosen
+	route                    // of every table that has none of its own
+	tables map[string]route  // by the name of the table
+	topics map[string]string // by aggregate type
 	// include is nil if all event types are published.
 	include, exclude map[string]bool
 }
+
+// route leads the events of a table to their topic and partition.
+type route struct {
+	template template
+	// key and partition are what the two are made of.
+	key, partition chosen
+	names          settingNames
+}
+
+// settingNames are how messages name the settings of a route.
+type settingNames struct{ topic, key, partitionBy string }
 
 // chosen is one of the choices of a setting, or a column.
 type chosen struct {
@@ -73,18 +99,15 @@ type chosen struct {
 func (r Routing) read() (routing, error) {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
-	t, err := parseTemplate(r.Topic)
-	if err != nil {
-		faults = append(faults, err)
-	}
 	read := routing{
-		template: t,
-		topics:   readTopicMap(fault, r.TopicMap),
-		key:      choose(fault, "--key", string(r.Key), []string{string(KeyEventID), string(KeyAggregateID)}, columnPrefix),
-		partition: choose(fault, "--partition-by", string(r.PartitionBy),
-			[]string{string(PartitionByAggregateID), string(PartitionByKey), string(PartitionByNone)}, columnPrefix, numberPrefix),
+		route:   readRoute(fault, r.Topic, r.Key, r.PartitionBy),
+		tables:  make(map[string]route),
+		topics:  readTopicMap(fault, r.TopicMap),
 		include: set(r.IncludeTypes),
 		exclude: set(r.ExcludeTypes),
+	}
+	for _, t := range r.Tables {
+		read.tables[t.Table] = read.route.with(fault, t)
 	}
 	for _, name := range r.IncludeTypes {
 		if read.exclude[name] {
@@ -92,6 +115,49 @@ func (r Routing) read() (routing, error) {
 		}
 	}
 	return read, errors.Join(faults...)
+}
+
+// readRoute reads the settings of all tables.
+func readRoute(fault func(string, ...any), topic string, key Key, by PartitionBy) route {
+	names := settingNames{"--topic", "--key", "--partition-by"}
+	return route{
+		template: parseTemplate(fault, names.topic, topic), key: chooseKey(fault, names.key, key),
+		partition: choosePartition(fault, names.partitionBy, by), names: names,
+	}
+}
+
+// with returns the route of a table that has something of its own.
+func (r route) with(fault func(string, ...any), t TableRouting) route {
+	if t.Topic != "" {
+		r.names.topic = "topic in " + t.Place
+		r.template = parseTemplate(fault, r.names.topic, t.Topic)
+	}
+	if t.Key != "" {
+		r.names.key = "key in " + t.Place
+		r.key = chooseKey(fault, r.names.key, t.Key)
+	}
+	if t.PartitionBy != "" {
+		r.names.partitionBy = "partition_by in " + t.Place
+		r.partition = choosePartition(fault, r.names.partitionBy, t.PartitionBy)
+	}
+	return r
+}
+
+func chooseKey(fault func(string, ...any), setting string, key Key) chosen {
+	return choose(fault, setting, string(key), []string{string(KeyEventID), string(KeyAggregateID)}, columnPrefix)
+}
+
+func choosePartition(fault func(string, ...any), setting string, by PartitionBy) chosen {
+	choices := []string{string(PartitionByAggregateID), string(PartitionByKey), string(PartitionByNone)}
+	return choose(fault, setting, string(by), choices, columnPrefix, numberPrefix)
+}
+
+// of returns the route of a table.
+func (r routing) of(table decoder.Table) route {
+	if own, ok := r.tables[table.String()]; ok {
+		return own
+	}
+	return r.route
 }
 
 // readTopicMap reads the topics of aggregate types.
@@ -112,7 +178,7 @@ func readTopicMap(fault func(string, ...any), pairs []string) map[string]string 
 
 // choose reads a setting that is one of some choices, or a column behind one of
 // some prefixes.
-func choose(fault func(string, ...any), flag, value string, choices []string, prefixes ...string) chosen {
+func choose(fault func(string, ...any), setting, value string, choices []string, prefixes ...string) chosen {
 	if slices.Contains(choices, value) {
 		return chosen{choice: value}
 	}
@@ -121,7 +187,7 @@ func choose(fault func(string, ...any), flag, value string, choices []string, pr
 			return chosen{column: name, number: prefix == numberPrefix}
 		}
 	}
-	fault("%s must be one of %s, %sNAME, got %q", flag, strings.Join(choices, ", "), strings.Join(prefixes, "NAME, "), value)
+	fault("%s must be one of %s, %sNAME, got %q", setting, strings.Join(choices, ", "), strings.Join(prefixes, "NAME, "), value)
 	return chosen{}
 }
 
@@ -137,17 +203,17 @@ func set(names []string) map[string]bool {
 	return s
 }
 
-// needed returns the columns that routing needs beside the fields of an event.
-func (r routing) needed() []decoder.Needed {
+// needed returns the columns that a route needs beside the fields of an event.
+func (r route) needed() []decoder.Needed {
 	var all []decoder.Needed
 	for _, name := range r.template.columns() {
-		all = append(all, decoder.Needed{Column: name, By: "--topic"})
+		all = append(all, decoder.Needed{Column: name, By: r.names.topic})
 	}
 	if r.key.column != "" {
-		all = append(all, decoder.Needed{Column: r.key.column, By: "--key", NotNull: true})
+		all = append(all, decoder.Needed{Column: r.key.column, By: r.names.key, NotNull: true})
 	}
 	if r.partition.column != "" {
-		all = append(all, decoder.Needed{Column: r.partition.column, By: "--partition-by"})
+		all = append(all, decoder.Needed{Column: r.partition.column, By: r.names.partitionBy})
 	}
 	return all
 }
@@ -167,14 +233,28 @@ func (r routing) published(eventType []byte) bool {
 // fixedTopics returns the topics that are known before an event has named one.
 func (r routing) fixedTopics() []string {
 	var topics []string
-	if r.template.fixed() {
-		topics = append(topics, r.template.literals[0])
+	for _, to := range append(slices.Collect(maps.Values(r.tables)), r.route) {
+		if to.template.fixed() {
+			topics = append(topics, to.template.literals[0])
+		}
 	}
 	for _, topic := range r.topics {
 		topics = append(topics, topic)
 	}
 	slices.Sort(topics)
 	return slices.Compact(topics)
+}
+
+// ofItsOwn returns what of the route of a table is not that of all, and nothing
+// if all of it is.
+func (r Routing) ofItsOwn(table decoder.Table) string {
+	for _, t := range r.Tables {
+		topic, key, by := cmp.Or(t.Topic, r.Topic), cmp.Or(t.Key, r.Key), cmp.Or(t.PartitionBy, r.PartitionBy)
+		if t.Table == table.String() && (topic != r.Topic || key != r.Key || by != r.PartitionBy) {
+			return fmt.Sprintf(" route %q %q %q", topic, key, by)
+		}
+	}
+	return ""
 }
 
 // origin returns what of the routing is not at its default and was not always

@@ -28,6 +28,7 @@ func TestOriginHoldsAllOfTheRouting(t *testing.T) {
 	values := map[string]any{
 		"Topic": "orders", "TopicMap": []string{"order=orders"}, "Key": Key("column:tenant"), "PartitionBy": PartitionBy("number:tenant"),
 		"IncludeTypes": []string{"OrderPlaced"}, "ExcludeTypes": []string{"OrderPlaced"},
+		"Tables": []TableRouting{{Table: `"public"."outbox"`, Key: "column:tenant"}},
 	}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[Routing]()) {
 		changed, ok := values[field.Name]
@@ -64,6 +65,51 @@ func TestOriginHoldsAllOfTheRouting(t *testing.T) {
 	}
 }
 
+// What a table has of its own is part of the origin if it is not what all tables
+// have; and so is then the name of the table, if the topic has it.
+func TestOriginHoldsTheRoutingOfATable(t *testing.T) {
+	const table = `"public"."outbox"`
+	base := testConfig(nil)
+	origin := func(name string, tables ...TableRouting) string {
+		cfg := base
+		cfg.Tables = tables
+		r, err := newRouter(cfg, Session{Tables: []decoder.Table{{OID: 1, Schema: "public", Name: name}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(r.originOf(3))
+	}
+	common := origin("outbox")
+	for name, same := range map[string]TableRouting{
+		"nothing of its own":     {Table: table},
+		"what all tables have":   {Table: table, Topic: base.Topic, Key: base.Key, PartitionBy: base.PartitionBy},
+		"a table not streamed":   {Table: `"public"."other"`, Topic: "orders"},
+		"the place of the entry": {Table: table, Place: "relay.yaml:7"},
+	} {
+		if origin("outbox", same) != common {
+			t.Errorf("%s changes the origin", name)
+		}
+	}
+	seen := map[string]string{common: "none"}
+	for name, other := range map[string]TableRouting{
+		"a topic":          {Table: table, Topic: "orders"},
+		"another topic":    {Table: table, Topic: "{table}"},
+		"a key":            {Table: table, Key: KeyAggregateID},
+		"a partition":      {Table: table, PartitionBy: PartitionByKey},
+		"a topic and key":  {Table: table, Topic: "orders", Key: KeyAggregateID},
+		"all three of one": {Table: table, Topic: "orders", Key: KeyAggregateID, PartitionBy: PartitionByKey},
+	} {
+		got := origin("outbox", other)
+		if before, twice := seen[got]; twice {
+			t.Errorf("%s has the origin of %s", name, before)
+		}
+		seen[got] = name
+	}
+	if origin("a", TableRouting{Table: `"public"."a"`, Topic: "{table}"}) == origin("b", TableRouting{Table: `"public"."b"`, Topic: "{table}"}) {
+		t.Error("another name of a table whose name is in its topic's does not change the origin")
+	}
+}
+
 func TestFaultsOfTheRouting(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -87,6 +133,14 @@ func TestFaultsOfTheRouting(t *testing.T) {
 			`--topic-map must be AGGREGATE_TYPE=TOPIC, with a topic that Kafka accepts, got "order=a/b"`},
 		{"a map twice", func(c *Config) { c.TopicMap = []string{"order=a", "order=a"} },
 			`--topic-map must name each aggregate type once, got "order" twice`},
+		{"a table with nothing right", func(c *Config) {
+			c.Tables = []TableRouting{{Table: `"public"."a"`, Topic: "a b", Key: "id", PartitionBy: "x", Place: "relay.yaml:7"}}
+		}, `topic in relay.yaml:7 must hold letters, digits, dot, underscore, hyphen and {placeholders}, got "a b"
+key in relay.yaml:7 must be one of event_id, aggregate_id, column:NAME, got "id"
+partition_by in relay.yaml:7 must be one of aggregate_id, key, none, column:NAME, number:NAME, got "x"`},
+		{"a fault of all tables, once", func(c *Config) {
+			c.Key, c.Tables = "id", []TableRouting{{Table: `"public"."a"`, Topic: "a", Place: "relay.yaml:7"}}
+		}, `--key must be one of event_id, aggregate_id, column:NAME, got "id"`},
 		{"a type in and out", func(c *Config) { c.IncludeTypes, c.ExcludeTypes = []string{"a", "b"}, []string{"b"} },
 			`--include-types and --exclude-types must not both hold "b"`},
 	} {
@@ -128,6 +182,18 @@ func TestRoutingOfARow(t *testing.T) {
 		{"the defaults", func(*Config) {}, nil, routed{"outbox.event.order", hash("o-1"), "7", ""}},
 		{"a mapped type", func(c *Config) { c.TopicMap = []string{"order=orders.v2", "x=y"} }, nil, routed{"orders.v2", hash("o-1"), "7", ""}},
 		{"a type that is not mapped", func(c *Config) { c.TopicMap = []string{"Order=orders.v2"} }, nil, routed{"outbox.event.order", hash("o-1"), "7", ""}},
+		{"a table with all of its own", func(c *Config) {
+			c.Tables = []TableRouting{{Table: `"public"."outbox"`, Topic: "{table}.{column:tenant}", Key: "aggregate_id", PartitionBy: "column:tenant"}}
+		}, nil, routed{"outbox.acme", hash("acme"), "o-1", ""}},
+		{"a table with a key of its own that is NULL", func(c *Config) {
+			c.Tables = []TableRouting{{Table: `"public"."outbox"`, Key: "column:tenant", PartitionBy: "key"}}
+		}, map[string]any{"tenant": nil}, routed{"outbox.event.order", -1, "", ReasonNoKey}},
+		{"another table with all of its own", func(c *Config) {
+			c.Tables = []TableRouting{{Table: `"public"."other"`, Topic: "others", Key: "aggregate_id", PartitionBy: "key"}}
+		}, nil, routed{"outbox.event.order", hash("o-1"), "7", ""}},
+		{"a mapped type of a table with a topic of its own", func(c *Config) {
+			c.TopicMap, c.Tables = []string{"order=orders.v2"}, []TableRouting{{Table: `"public"."outbox"`, Topic: "others"}}
+		}, nil, routed{"orders.v2", hash("o-1"), "7", ""}},
 		{"an empty type", func(*Config) {}, map[string]any{"aggregate_type": ""}, routed{"outbox.event.", hash("o-1"), "7", ""}},
 		{"an empty type that is mapped", func(c *Config) { c.TopicMap = []string{"=others"} }, map[string]any{"aggregate_type": ""}, routed{"others", hash("o-1"), "7", ""}},
 		{"a column as key", func(c *Config) { c.Key = "column:tenant" }, nil, routed{"outbox.event.order", hash("o-1"), "acme", ""}},

@@ -1,7 +1,6 @@
 package publisher
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/outbox-cdc/outbox-cdc/decoder"
@@ -67,13 +66,15 @@ func knownPlaceholder(name string) (placeholder, bool) {
 	return placeholder{kind: ofColumn, column: column}, ok && column != ""
 }
 
-func parseTemplate(s string) (template, error) {
+// parseTemplate reads a topic's name; setting is how messages name it.
+func parseTemplate(fault func(string, ...any), setting, s string) template {
 	var t template
 	rest := s
 	for {
 		literal, after, found := strings.Cut(rest, "{")
 		if !validTopic("x" + literal) {
-			return template{}, fmt.Errorf("--topic must hold letters, digits, dot, underscore, hyphen and {placeholders}, got %q", s)
+			fault("%s must hold letters, digits, dot, underscore, hyphen and {placeholders}, got %q", setting, s)
+			return template{}
 		}
 		t.literals = append(t.literals, literal)
 		if !found {
@@ -82,15 +83,17 @@ func parseTemplate(s string) (template, error) {
 		name, behind, closed := strings.Cut(after, "}")
 		p, known := knownPlaceholder(name)
 		if !closed || !known {
-			return template{}, fmt.Errorf("--topic may name {aggregate_type}, {aggregate_id}, {event_type}, {schema}, {table} and {column:NAME}, got %q", s)
+			fault("%s may name {aggregate_type}, {aggregate_id}, {event_type}, {schema}, {table} and {column:NAME}, got %q", setting, s)
+			return template{}
 		}
 		t.placeholders = append(t.placeholders, p)
 		rest = behind
 	}
 	if t.fixed() && !validTopic(s) {
-		return template{}, fmt.Errorf("--topic is not a name that Kafka accepts: %q", s)
+		fault("%s is not a name that Kafka accepts: %q", setting, s)
+		return template{}
 	}
-	return t, nil
+	return t
 }
 
 // fixed reports whether all events go to one topic.

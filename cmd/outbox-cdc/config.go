@@ -217,6 +217,7 @@ func (s *settings) destination() publisher.Config {
 			PartitionBy:  publisher.PartitionBy(s.c.String("partition-by")),
 			IncludeTypes: s.items("include-types"),
 			ExcludeTypes: s.items("exclude-types"),
+			Tables:       s.tableRouting(),
 		},
 		Form: publisher.Form{
 			Headers:       publisher.Profile(s.c.String("headers")),
@@ -258,7 +259,7 @@ func (s *settings) forRun(p *program) (runConfig, error) {
 	cfg.source.Log = cfg.log
 	cfg.destination.StartTimeout = max(cfg.startTimeout, 1) // a fault of it is known already
 	for i := range cfg.source.Tables {
-		cfg.source.Tables[i].Needed = cfg.destination.Needed(cfg.source.Tables[i].Mapping)
+		cfg.source.Tables[i].Needed = cfg.destination.Needed(cfg.source.Tables[i])
 	}
 	s.contradictions(cfg)
 	return cfg, s.err(cfg.source.Validate(), cfg.destination.Validate(), cfg.destination.Security.TLS.CheckFiles())

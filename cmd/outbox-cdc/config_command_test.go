@@ -63,6 +63,7 @@ func TestConfigPrintIsAFile(t *testing.T) {
 	for _, tables := range []struct{ key, given, printed string }{
 		{"table", `['"My-App"."a,b"', "public.outbox_events"]`, `'"My-App"."a,b",public.outbox_events'`},
 		{"tables", `[a, {columns: {id: [x, y]}, name: "\"É # b\""}]`, `[{name: a}, {name: '"É # b"', columns: {id: [x, y]}}]`},
+		{"tables", `[{partition_by: key, key: "column:x", topic: "{table}", name: a}]`, `[{name: a, topic: '{table}', key: 'column:x', partition_by: key}]`},
 	} {
 		t.Run(tables.key, func(t *testing.T) {
 			checkPrintIsAFile(t, tables.key+": "+tables.given+"\n", tables.key+": "+tables.printed+" # ")

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/outbox-cdc/outbox-cdc/decoder"
+	"github.com/outbox-cdc/outbox-cdc/publisher"
 	"github.com/outbox-cdc/outbox-cdc/replication"
 	"github.com/outbox-cdc/outbox-cdc/sql"
 )
@@ -19,6 +20,8 @@ type outboxTable struct {
 	// no DDL that would make the table.
 	custom bool
 	place  replication.Place
+	// routing is what the table has of its own.
+	routing publisher.TableRouting
 }
 
 // outboxes reads the outbox tables. Where there is a fault, the default takes
@@ -82,7 +85,22 @@ func (s *settings) describedOutboxes(list *option, preset string) []outboxTable 
 			s.fault("%s: table %s stands in %s already; leave one of them out", place, name, first)
 		}
 		places[name], t.place = place, replication.Place{Name: place, Columns: place}
+		t.routing = publisher.TableRouting{
+			Table: name, Place: place,
+			Topic: described.topic, Key: publisher.Key(described.key), PartitionBy: publisher.PartitionBy(described.partitionBy),
+		}
 		all = append(all, t)
+	}
+	return all
+}
+
+// tableRouting returns what tables have of a routing of their own.
+func (s *settings) tableRouting() []publisher.TableRouting {
+	var all []publisher.TableRouting
+	for _, t := range s.outboxes() {
+		if t.routing.Table != "" {
+			all = append(all, t.routing)
+		}
 	}
 	return all
 }

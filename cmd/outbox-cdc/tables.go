@@ -14,7 +14,9 @@ type describedTable struct {
 	name, preset string
 	columns      []describedColumn
 	renamed      [][2]string // old and new names of columns
-	line         int         // of the configuration file, or of the text of an argument
+	// topic, key and partitionBy are empty where those of all tables count.
+	topic, key, partitionBy string
+	line                    int // of the configuration file, or of the text of an argument
 }
 
 // describedColumn says which columns of a table serve one field of an event.
@@ -25,7 +27,7 @@ type describedColumn struct {
 }
 
 // tableKeys are the keys of an entry.
-var tableKeys = []string{"name", "preset", "columns", "renamed"}
+var tableKeys = []string{"name", "preset", "columns", "renamed", "topic", "key", "partition_by"}
 
 // tablesReader reads a list of tables.
 type tablesReader struct {
@@ -78,6 +80,12 @@ func (r *tablesReader) readTable(line int, entry *yaml.Node) {
 				t.columns = r.readColumns(value)
 			case "renamed":
 				t.renamed = r.readRenamed(value)
+			case "topic":
+				t.topic = r.text(value, key)
+			case "key":
+				t.key = r.text(value, key)
+			case "partition_by":
+				t.partitionBy = r.text(value, key)
 			}
 		}
 	default:
@@ -230,6 +238,11 @@ func tablesText(tables []describedTable) string {
 				renamed.Content = append(renamed.Content, flowText(pair[0]), flowText(pair[1]))
 			}
 			entry.Content = append(entry.Content, flowText("renamed"), renamed)
+		}
+		for _, pair := range [][2]string{{"topic", t.topic}, {"key", t.key}, {"partition_by", t.partitionBy}} {
+			if pair[1] != "" {
+				entry.Content = append(entry.Content, flowText(pair[0]), flowText(pair[1]))
+			}
 		}
 		list.Content = append(list.Content, entry)
 	}

@@ -69,7 +69,7 @@ func TestFaultsOfTables(t *testing.T) {
 		{"a list in the list", "tables:\n- a\n- [b]", []string{`FILE:3: an entry of tables must be a name, or a mapping with a name, got a list`}},
 		{"nothing in the list", "tables:\n- a\n-\n", []string{`FILE:3: an entry of tables must be a name, or a mapping with a name, got nothing`}},
 		{"no name", "tables:\n- preset: debezium", []string{`FILE:2: an entry of tables needs a name, such as name: billing.outbox`}},
-		{"a wrong key", "tables:\n- name: a\n  prset: x\n", []string{`FILE:3: an entry of tables has no key "prset" (did you mean preset?); it may have name, preset, columns, renamed`}},
+		{"a wrong key", "tables:\n- name: a\n  prset: x\n", []string{`FILE:3: an entry of tables has no key "prset" (did you mean preset?); it may have name, preset, columns, renamed, topic, key, partition_by`}},
 		{"a key twice", "tables:\n- name: a\n  preset: debezium\n  preset: debezium\n", []string{`FILE:4: key "preset" stands twice in an entry of tables`}},
 		{"a wrong name", "tables:\n- a\n- b;c\n", []string{`FILE:3: name must be a table as in SQL, such as public.outbox_events or "My-App"."OutBox", got "b;c"`}},
 		{"an unknown preset", "tables:\n- {name: a, preset: debezum}\n", []string{`FILE:2: preset of table "public"."a" must be ` + presets + `, got "debezum" (did you mean debezium?)`}},
@@ -97,7 +97,7 @@ func TestFaultsOfTables(t *testing.T) {
 			`FILE:2: table "public"."a": column "payload" of renamed serves nothing; leave it out, or correct it`}},
 		{"both", "table: a\ntables: [b]\n", []string{`--table and --tables must not be given both; list every table under one of them (--table: FILE:1; --tables: FILE:2)`}},
 		{"everything at once", "tables:\n- nmae: a\n- {name: b, preset: x}\nslto: a\n", []string{
-			`FILE:2: an entry of tables has no key "nmae" (did you mean name?); it may have name, preset, columns, renamed`,
+			`FILE:2: an entry of tables has no key "nmae" (did you mean name?); it may have name, preset, columns, renamed, topic, key, partition_by`,
 			`FILE:2: an entry of tables needs a name, such as name: billing.outbox`,
 			`FILE:4: unknown key "slto" (did you mean slot?)`,
 			`FILE:3: preset of table "public"."b" must be ` + presets + `, got "x"`}},
@@ -118,7 +118,7 @@ func TestFaultsOfTables(t *testing.T) {
 	wantFaults(t, []string{"schema", "print", "--tables", "[{name: a}, {name: a}]"}, `--tables: table "public"."a" stands in --tables already; leave one of them out`)
 	t.Setenv("OUTBOX_CDC_TABLES", "[{nam: a}]")
 	wantFaults(t, []string{"schema", "print"},
-		`--tables: an entry of tables has no key "nam" (did you mean name?); it may have name, preset, columns, renamed (environment variable OUTBOX_CDC_TABLES)`,
+		`--tables: an entry of tables has no key "nam" (did you mean name?); it may have name, preset, columns, renamed, topic, key, partition_by (environment variable OUTBOX_CDC_TABLES)`,
 		`--tables: an entry of tables needs a name, such as name: billing.outbox (environment variable OUTBOX_CDC_TABLES)`)
 }
 
@@ -150,6 +150,7 @@ func TestMappings(t *testing.T) {
 				m.Renamed = map[string]string{"stream_version": "revision", "metadata": "context"}
 			})},
 		{"nothing", "{name: a, columns: {payload: , metadata: ~}}", decoder.Mapping{}},
+		{"a routing", "{name: a, topic: 'a.{table}', key: 'column:é', partition_by: 'number:shard'}", decoder.Mapping{}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			list := parseTableList("["+tc.entry+"]", func(_ int, format string, args ...any) { t.Errorf(format, args...) })
@@ -163,6 +164,15 @@ func TestMappings(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A table has the routing of its entry, whose faults name the line.
+func TestRoutingOfTables(t *testing.T) {
+	path := write(t, "relay.yaml", "brokers: k:9092\ntables:\n- a\n- {name: b.x, topic: orders, key: id}\n- name: c\n  topic: a b\n  partition_by: tenant\n")
+	wantFaults(t, []string{"config", "validate", "--dsn", "host=db", "--config", path},
+		`key in `+path+`:4 must be one of event_id, aggregate_id, column:NAME, got "id"`,
+		`topic in `+path+`:5 must hold letters, digits, dot, underscore, hyphen and {placeholders}, got "a b"`,
+		`partition_by in `+path+`:5 must be one of aggregate_id, key, none, column:NAME, number:NAME, got "tenant"`)
 }
 
 // A table that was made of a preset has the columns of its mapping.

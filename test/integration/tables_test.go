@@ -76,6 +76,59 @@ func TestSlotOfTablesOfEveryKind(t *testing.T) {
 	o.expectEvents(want...)
 }
 
+// TestSlotOfTablesWithTheirOwnRouting has a table beside the default one whose
+// events have a topic, a key and a partition of its own, and changes that while
+// the relay is down.
+func TestSlotOfTablesWithTheirOwnRouting(t *testing.T) {
+	o := bareOutbox(t, `CREATE SCHEMA billing; CREATE TABLE billing.outbox (id text PRIMARY KEY, aggregate_type text NOT NULL,
+		aggregate_id text NOT NULL, event_type text NOT NULL, payload jsonb NOT NULL, tenant text NOT NULL, shard int NOT NULL)`, "order", "Billed")
+	file := tablesFile(t, "outbox_events", "{name: billing.outbox, topic: '"+o.topic("{event_type}")+"', key: aggregate_id, partition_by: 'column:tenant'}")
+	o.mustCommand("init", "--config", file)
+	type way struct {
+		topic, key string
+		partition  int
+	}
+	want := make(map[string]way) // by event id
+	write := func(billed func(id, aggregate, tenant string, shard int) way) {
+		for range 5 {
+			n := len(want)
+			id, aggregate, tenant, shard := fmt.Sprintf("b-%d", n), fmt.Sprintf("i-%d", n%3), fmt.Sprintf("tenant %d", n), n%4
+			ordered := fmt.Sprintf("00000000-0000-0000-0000-%012d", n)
+			o.exec(fmt.Sprintf(`INSERT INTO billing.outbox VALUES ('%s', 'invoice', '%s', 'Billed', '{}', '%s', %d);
+				INSERT INTO outbox_events (id, aggregate_type, aggregate_id, event_type, payload) VALUES ('%s', 'order', 'o-%[6]d', 'Placed', '{}')`,
+				id, aggregate, tenant, shard, ordered, n))
+			want[id] = billed(id, aggregate, tenant, shard)
+			want[ordered] = way{o.topic("order"), ordered, javaPartition(fmt.Sprintf("o-%d", n), o.config.partitions)}
+		}
+	}
+	byTenant := func(_, aggregate, tenant string, _ int) way {
+		return way{o.topic("Billed"), aggregate, javaPartition(tenant, o.config.partitions)}
+	}
+	r := o.start("--config", file)
+	write(byTenant)
+	o.awaitRecords(3)
+	r.kill()
+	write(byTenant)
+	r = o.start("--config", file)
+	o.awaitDrained()
+	r.stop()
+	writeTables(t, file, "outbox_events", "{name: billing.outbox, topic: "+o.topic("order")+", partition_by: 'number:shard'}")
+	write(func(id, _, _ string, shard int) way { return way{o.topic("order"), id, shard} })
+	r = o.start("--config", file)
+	o.awaitDrained()
+	r.stop()
+	records := o.records()
+	if len(records) != len(want) {
+		t.Errorf("the topics hold %d records, want %d", len(records), len(want))
+	}
+	for _, record := range records {
+		id := header(t, record, "event_id")
+		if got := (way{record.Topic, string(record.Key), int(record.Partition)}); got != want[id] {
+			t.Errorf("event %s went %v, want %v", id, got, want[id])
+		}
+	}
+}
+
 // TestSlotSurvivesDDLOfAnEventStore changes an event store in partitions in
 // every way that leaves it one, while the relay is running and while it is
 // down. What is no column of the mapping may go or change its name; partitions
