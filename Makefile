@@ -29,7 +29,7 @@ torture: ## faults under load: DURATION=10m SEED=1, FAULTS='names|of|them', SUMM
 	OUTBOX_CDC_TEST_SUMMARY='$(abspath $(SUMMARY))' test/run.sh torture
 
 .PHONY: bench
-bench: ## measure beside this machine's limit, in 15 minutes: CASE=regexp REPEAT=3 SCALE=1 PROFILE=directory
+bench: ## measure beside this machine's limit, in 10 minutes: CASE=regexp REPEAT=3 SCALE=1 PROFILE=directory
 	@go build -o bin/bench ./bench && exec bin/bench -json bin/bench.json -svg bin/bench.svg $(BENCH)
 
 .PHONY: bench-full

@@ -9,8 +9,8 @@ import (
 )
 
 // A broker is warm when its compiler has little left to do: less than warmShare
-// of a processor over a round of a trickle. As long as it has, it takes turns of
-// milliseconds from everything else.
+// of a processor over a round. As long as it has, it takes turns of milliseconds
+// from everything else.
 const (
 	warmShare  = 0.05
 	warmRounds = 12
@@ -22,26 +22,32 @@ const (
 func (b *bench) warmUp(ctx context.Context) error {
 	b.say("warming up")
 	drain := scenario{name: "warm_up_drain", load: load{200_000, 100, 300}, run: (*place).drain}
-	err := b.warm(ctx, drain)
-	for round := 0; err == nil && round < warmRounds; round++ {
+	if err := b.warmUntilCompiled(ctx, drain); err != nil {
+		return err
+	}
+	trickle := scenario{name: "warm_up_trickle", load: load{perTransaction: 1, rowBytes: 300}, rate: 1000, time: 8 * time.Second, run: (*place).latency}
+	return b.warmUntilCompiled(ctx, trickle)
+}
+
+// warmUntilCompiled runs a case, whose figures do not count, until the broker is
+// warm for it. Where the system does not tell what a thread needs, once is enough.
+func (b *bench) warmUntilCompiled(ctx context.Context, s scenario) error {
+	s.topics, s.partitions, s.contenders = 1, usualPartitions, alone
+	s = s.scaled(b.scale)
+	name := s.name
+	for round := range warmRounds {
+		s.name = fmt.Sprintf("%s_%d", name, round)
 		before, unknown := b.servers.compiled()
 		begun := time.Now()
-		err = b.warm(ctx, scenario{
-			name: fmt.Sprintf("warm_up_trickle_%d", round), load: load{perTransaction: 1, rowBytes: 300}, rate: 1000, time: 8 * time.Second, run: (*place).latency,
-		})
+		if _, err := b.measure(ctx, s, 1); err != nil {
+			return err
+		}
 		after, _ := b.servers.compiled()
 		if unknown != nil || (after-before).Seconds() < warmShare*time.Since(begun).Seconds() {
 			break
 		}
 	}
-	return err
-}
-
-// warm runs a case whose figures do not count.
-func (b *bench) warm(ctx context.Context, s scenario) error {
-	s.topics, s.partitions, s.contenders = 1, usualPartitions, alone
-	_, err := b.measure(ctx, s.scaled(b.scale), 1)
-	return err
+	return nil
 }
 
 // compiled is the processor time that the broker has spent on compiling.
