@@ -44,7 +44,10 @@ func openStage(ctx context.Context, out io.Writer) (*stage, error) {
 		return err
 	})
 	starting.Go(func() (err error) {
-		if s.kafka, err = harness.StartKafka(startCtx, harness.KafkaConfig{Progress: out}); err != nil {
+		// Brokers delete by timestamp, and the events of some cases are older
+		// than the week that a record is kept by default.
+		keep := map[string]string{"log.retention.ms": "-1"}
+		if s.kafka, err = harness.StartKafka(startCtx, harness.KafkaConfig{Progress: out, Properties: keep}); err != nil {
 			return err
 		}
 		s.connect, err = harness.StartConnect(startCtx, harness.ConnectConfig{Brokers: s.kafka.Addrs(), Progress: out})
